@@ -1,0 +1,80 @@
+-- Waking workers: notify at commit, and only while somebody wants to be told.
+--
+-- A commit that notifies takes a lock that serialises all notifying commits of the server, so a busy fleet must not cause
+-- any. A worker with nothing to do sets workers.wants_notify and commits; takes the barrier exclusively for a moment, so
+-- that every commit that may not have seen its wish is over; looks once more; and only then sleeps. A commit takes the
+-- barrier shared, looks whether anybody wants to be told, and notifies or not; it holds the barrier to its end.
+-- A commit never waits for the barrier: not getting it means that a worker is falling asleep right now, so it notifies.
+
+-- channel: where this schema's workers listen: its name, which like every channel has at most 63 bytes.
+CREATE OR REPLACE FUNCTION :"schema".channel() RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN :'schema';
+COMMENT ON FUNCTION :"schema".channel IS 'The NOTIFY channel of this schema.';
+
+-- announce: tells the workers what to look for. A key too long for a payload (8,000 bytes) is sent as "look at everything".
+-- locks: barrier (tried, shared)
+CREATE OR REPLACE FUNCTION :"schema".announce(type text, tenant uuid, catalog text, due timestamptz) RETURNS void
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+DECLARE
+    payload text;
+BEGIN
+    -- A REPEATABLE READ or SERIALIZABLE snapshot may be older than the wish: don't look, notify.
+    IF current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') THEN
+        -- Lock in one statement, look in the next: only that one's snapshot is younger than the lock.
+        IF pg_try_advisory_xact_lock_shared(1853292547, hashtext(:'schema')) THEN
+            IF NOT EXISTS (SELECT FROM workers w WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '1 minute') THEN
+                RETURN;
+            END IF;
+        END IF;
+    END IF;
+    payload := json_strip_nulls(json_build_object('type', announce.type, 'tenant', announce.tenant, 'catalog', announce.catalog,
+        'due', CASE WHEN announce.due > clock_timestamp() THEN ceil(extract(epoch FROM announce.due) * 1000)::bigint END));
+    PERFORM pg_notify(channel(), CASE WHEN octet_length(payload) < 7900 THEN payload ELSE '{}' END);
+END $$;
+COMMENT ON FUNCTION :"schema".announce IS 'Notifies this schema''s channel, unless no worker wants to be told.';
+
+CREATE OR REPLACE FUNCTION :"schema".announce_job() RETURNS trigger
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+BEGIN
+    PERFORM announce(NEW.type, NEW.tenant_id, NEW.catalog_id, NEW.run_after);
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION :"schema".announce_job IS 'Trigger: announces a job that is PENDING from now on, or due earlier.';
+
+CREATE OR REPLACE FUNCTION :"schema".announce_addition() RETURNS trigger
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+BEGIN
+    PERFORM announce('PRICE_REFRESH', NEW.tenant_id, NEW.catalog_id, NEW.run_after);
+    RETURN NULL;
+END $$;
+COMMENT ON FUNCTION :"schema".announce_addition IS 'Trigger: announces a marked addition, which no waiting job has announced.';
+
+-- Deferred to the commit: the barrier is held for the commit alone, never for the length of a client's transaction.
+DROP TRIGGER IF EXISTS jobs_announce_insert ON :"schema".jobs;
+CREATE CONSTRAINT TRIGGER jobs_announce_insert AFTER INSERT ON :"schema".jobs DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (NEW.status = 'PENDING')
+    EXECUTE FUNCTION :"schema".announce_job();
+DROP TRIGGER IF EXISTS jobs_announce_update ON :"schema".jobs;
+CREATE CONSTRAINT TRIGGER jobs_announce_update AFTER UPDATE OF status, run_after ON :"schema".jobs DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (NEW.status = 'PENDING' AND (OLD.status <> 'PENDING' OR NEW.run_after < OLD.run_after))
+    EXECUTE FUNCTION :"schema".announce_job();
+DROP TRIGGER IF EXISTS job_additions_announce ON :"schema".job_additions;
+CREATE CONSTRAINT TRIGGER job_additions_announce AFTER INSERT OR UPDATE OF marked ON :"schema".job_additions DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (NEW.marked)
+    EXECUTE FUNCTION :"schema".announce_addition();
+
+-- barrier: true once every commit that may have missed this worker's wish to be told is over. False when one of them takes
+-- longer than the timeout: somebody ran the deferred triggers early (SET CONSTRAINTS … IMMEDIATE) and keeps the
+-- transaction open; the caller must not trust its sleep then.
+-- locks: barrier (exclusive, waited for up to the timeout)
+CREATE OR REPLACE FUNCTION :"schema".barrier(timeout_ms integer) RETURNS boolean
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+BEGIN
+    PERFORM set_config('lock_timeout', timeout_ms || 'ms', true);
+    PERFORM pg_advisory_xact_lock(1853292547, hashtext(:'schema'));
+    RETURN true;
+EXCEPTION WHEN lock_not_available THEN
+    RETURN false;
+END $$;
+COMMENT ON FUNCTION :"schema".barrier IS 'Waits until the commits under way are over, at most timeout_ms; says whether they are.';

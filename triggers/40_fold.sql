@@ -1,0 +1,77 @@
+-- fold: takes the catalog's additions into the job that is being reserved (or cancelled).
+-- $1 tenant  $2 catalog  $3 the job  $4 the ids it has  $5 at most so many ids
+-- returns: all ids in order of arrival, each once by its first place, with their JSON types (1 and "1" differ), never NULL;
+--          how many additions were taken; whether one asked for the whole catalog; whether ids are left for a successor;
+--          what a job without them takes from its additions: who asked, trace, and, if all came from requeues, attempts
+-- locks: the additions, in id order, passing over locked ones; then the rows of jobs that were merged into a waiting job
+--        and learn here which one it was in the end (ended jobs: nobody holds them)
+CREATE OR REPLACE FUNCTION :"schema".fold(
+    p_tenant uuid, p_catalog text, p_job bigint, p_own jsonb, p_max_ids integer,
+    OUT ids jsonb, OUT taken integer, OUT full_refresh boolean, OUT more boolean,
+    OUT operated_by uuid, OUT trace_id text, OUT attempts integer)
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+DECLARE
+    chunk constant integer := 10000;
+    own   constant integer := jsonb_array_length(p_own);
+    mine  bigint[];
+    froms bigint[];
+    first bigint;
+BEGIN
+    -- The first additions that fit; one that only fits in part is taken whole, and its rest put back below.
+    SELECT array_agg(f.id ORDER BY f.id) FILTER (WHERE f.before < p_max_ids), coalesce(bool_or(f.before >= p_max_ids), false)
+      INTO mine, more
+      FROM (SELECT l.id, own + sum(l.n) OVER (ORDER BY l.id) - l.n AS before
+              FROM (SELECT a.id, jsonb_array_length(a.product_ids) AS n FROM job_additions a
+                     WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog
+                     ORDER BY a.id LIMIT greatest(p_max_ids - own, 0) + 1 FOR UPDATE SKIP LOCKED) l) f;
+    taken := coalesce(cardinality(mine), 0);
+    IF taken = 0 AND own <= p_max_ids THEN
+        SELECT CASE WHEN count(*) = own THEN p_own ELSE coalesce(jsonb_agg(u.e ORDER BY u.o), '[]') END INTO ids
+          FROM (SELECT x.e, min(x.o) AS o FROM jsonb_array_elements(p_own) WITH ORDINALITY x(e, o) GROUP BY x.e) u;
+        full_refresh := false;
+        RETURN;
+    END IF;
+    WITH gone AS (
+        DELETE FROM job_additions a WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog AND a.id = ANY (mine)
+        RETURNING a.id, a.product_ids, a.full_refresh, a.marked, a.from_job_id, a.job_id, a.operated_by, a.trace_id, a.attempts
+    ), placed AS (
+        SELECT g.product_ids, own + sum(jsonb_array_length(g.product_ids)) OVER (ORDER BY g.id) - jsonb_array_length(g.product_ids) AS before
+          FROM gone g
+    ), asked AS (
+        SELECT x.e, x.o::numeric AS place FROM jsonb_array_elements(p_own) WITH ORDINALITY x(e, o)
+        UNION ALL
+        SELECT x.e, p.before + x.o FROM placed p, jsonb_array_elements(p.product_ids) WITH ORDINALITY x(e, o)
+    ), once AS (
+        SELECT a.e, min(a.place) AS place FROM asked a GROUP BY a.e
+    ), merged AS (
+        -- The id that a caller was told: a job that ends here, merged, unless it is the one that is being made of it.
+        INSERT INTO jobs (id, tenant_id, type, operated_by, trace_id, status, config, result, finished_at)
+        OVERRIDING SYSTEM VALUE
+        SELECT g.job_id, p_tenant, 'PRICE_REFRESH', g.operated_by, g.trace_id, 'COMPLETED',
+               jsonb_build_object('catalogId', p_catalog, 'productIds', g.product_ids),
+               jsonb_build_object('mergedIntoJobId', p_job), now()
+          FROM gone g WHERE g.job_id <> p_job
+    )
+    SELECT coalesce((SELECT jsonb_agg(o.e ORDER BY o.place) FROM once o), '[]'),
+           coalesce((SELECT bool_or(g.full_refresh) FROM gone g), false),
+           (SELECT array_agg(g.from_job_id ORDER BY g.from_job_id) FROM gone g WHERE g.from_job_id IS NOT NULL),
+           (SELECT g.operated_by FROM gone g WHERE g.operated_by IS NOT NULL ORDER BY g.id LIMIT 1),
+           (SELECT g.trace_id FROM gone g WHERE g.trace_id IS NOT NULL ORDER BY g.id LIMIT 1),
+           (SELECT CASE WHEN bool_and(g.from_job_id IS NOT NULL) THEN max(g.attempts) ELSE 0 END FROM gone g)
+      INTO ids, full_refresh, froms, operated_by, trace_id, attempts;
+    IF jsonb_array_length(ids) > p_max_ids THEN
+        more := true;
+        SELECT least(min(a.id), 0) INTO first FROM job_additions a WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog;
+        INSERT INTO job_additions (id, tenant_id, catalog_id, product_ids)
+        OVERRIDING SYSTEM VALUE
+        SELECT coalesce(first, 0) - 1 - (jsonb_array_length(ids) - 1) / chunk + c.nr, p_tenant, p_catalog, c.e
+          FROM (SELECT (x.o - 1) / chunk AS nr, jsonb_agg(x.e ORDER BY x.o) AS e
+                  FROM jsonb_array_elements(ids) WITH ORDINALITY x(e, o) WHERE x.o > p_max_ids GROUP BY 1) c;
+        ids := jsonb_path_query_array(ids, '$[0 to $last]', jsonb_build_object('last', p_max_ids - 1));
+    END IF;
+    IF froms IS NOT NULL THEN
+        UPDATE jobs j SET result = j.result || jsonb_build_object('mergedIntoJobId', p_job)
+         WHERE j.id = ANY (froms) AND j.id <> p_job AND j.result -> 'mergedIntoJobId' IS DISTINCT FROM to_jsonb(p_job);
+    END IF;
+END $$;
+COMMENT ON FUNCTION :"schema".fold IS 'Internal: takes a catalog''s additions into the job that is being reserved.';

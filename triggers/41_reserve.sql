@@ -1,0 +1,212 @@
+-- reserve: PENDING → RUNNING for up to p_limit due jobs, each with a lock token of its own.
+-- $1 at most so many jobs  $2 the worker  $3 lease in ms  $4 {"type": lease in ms} for types with another one
+-- $5 at most so many product ids a job  $6 start the search at this due time  $7 careful: a job that can't be reserved (a
+--    trigger of the user's raises, say) is passed over instead of failing the call; slower
+-- returns: the jobs as reserved, oldest due time first; possibly fewer than there are due (next_due tells)
+-- locks, in this order: the jobs' rows by (run_after, id), passing over locked ones; for each PRICE_REFRESH then its
+--        catalog (tried, exclusive) and its additions (see fold). Waits for nobody.
+--
+-- The catalog's lock got: no addition is under way, all of them are folded, done. Not got: what is committed is folded, and
+-- a successor is left, which additions under way will find when they commit.
+CREATE OR REPLACE FUNCTION :"schema".reserve(
+    p_limit integer, p_worker uuid, p_lease_ms integer, p_leases jsonb DEFAULT '{}', p_max_ids integer DEFAULT 50000,
+    p_from timestamptz DEFAULT '-infinity', p_careful boolean DEFAULT false)
+    RETURNS TABLE (id bigint, tenant_id uuid, type text, operated_by uuid, config jsonb, trace_id text, catalog_id text,
+                   product_count integer, lock_token uuid, attempts integer, max_attempts integer, created_at timestamptz,
+                   run_after timestamptz, started_at timestamptz, lease_expires_at timestamptz)
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    at    constant timestamptz := clock_timestamp();
+    plain bigint[] := '{}';
+    folded bigint[] := '{}';
+    job   bigint;
+    r     record;
+BEGIN
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RAISE EXCEPTION 'reserve needs READ COMMITTED, this transaction is %', upper(current_setting('transaction_isolation'))
+            USING ERRCODE = 'active_sql_transaction', HINT = 'Set default_transaction_isolation of the worker''s role to ''read committed''.';
+    END IF;
+    FOR r IN SELECT j.id, j.type = 'PRICE_REFRESH' AS refresh FROM jobs j
+              WHERE j.status = 'PENDING' AND j.run_after >= p_from AND j.run_after <= at
+              ORDER BY j.run_after, j.id LIMIT p_limit FOR UPDATE SKIP LOCKED LOOP
+        IF NOT r.refresh AND NOT p_careful THEN
+            plain := plain || r.id;
+        ELSIF NOT p_careful THEN
+            IF reserve_refresh(r.id, p_worker, p_lease_ms, p_leases, p_max_ids) THEN
+                folded := folded || r.id;
+            END IF;
+        ELSE
+            BEGIN
+                IF NOT r.refresh THEN
+                    UPDATE jobs j SET status = 'RUNNING', lock_token = gen_random_uuid(), worker_id = p_worker,
+                           attempts = least(j.attempts, 2147483646) + 1, started_at = at, updated_at = at,
+                           lease_expires_at = at + coalesce((p_leases ->> j.type)::integer, p_lease_ms) * interval '1 ms'
+                     WHERE j.id = r.id;
+                    folded := folded || r.id;
+                ELSIF reserve_refresh(r.id, p_worker, p_lease_ms, p_leases, p_max_ids) THEN
+                    folded := folded || r.id;
+                END IF;
+            EXCEPTION WHEN OTHERS THEN
+                RAISE WARNING 'job % can''t be reserved: %', r.id, SQLERRM;
+            END;
+        END IF;
+    END LOOP;
+    -- Marked additions whose catalog has no waiting job become a RUNNING job at once.
+    FOR r IN SELECT a.tenant_id, a.catalog_id FROM job_additions a
+              WHERE a.marked AND a.run_after <= at
+                AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = a.tenant_id AND j.catalog_id = a.catalog_id
+                                                     AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH')
+                AND EXISTS (SELECT FROM tenants t WHERE t.id = a.tenant_id)
+              ORDER BY a.run_after, a.id LIMIT p_limit FOR UPDATE OF a SKIP LOCKED LOOP
+        EXIT WHEN cardinality(plain) + cardinality(folded) >= p_limit;
+        IF p_careful THEN
+            BEGIN
+                job := reserve_marked(r.tenant_id, r.catalog_id, p_worker, p_lease_ms, p_leases, p_max_ids);
+            EXCEPTION WHEN OTHERS THEN
+                RAISE WARNING 'additions of catalog % can''t be reserved: %', left(r.catalog_id, 100), SQLERRM;
+                CONTINUE;
+            END;
+        ELSE
+            job := reserve_marked(r.tenant_id, r.catalog_id, p_worker, p_lease_ms, p_leases, p_max_ids);
+        END IF;
+        IF job IS NOT NULL THEN
+            folded := folded || job;
+        END IF;
+    END LOOP;
+    IF cardinality(plain) > 0 THEN
+        RETURN QUERY
+        UPDATE jobs j SET status = 'RUNNING', lock_token = gen_random_uuid(), worker_id = p_worker,
+               attempts = least(j.attempts, 2147483646) + 1, started_at = at, updated_at = at,
+               lease_expires_at = at + coalesce((p_leases ->> j.type)::integer, p_lease_ms) * interval '1 ms'
+         WHERE j.id = ANY (plain)
+        RETURNING j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
+                  j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at;
+    END IF;
+    IF cardinality(folded) > 0 THEN
+        RETURN QUERY
+        SELECT j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
+               j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at
+          FROM jobs j WHERE j.id = ANY (folded) ORDER BY j.run_after, j.id;
+    END IF;
+END $$;
+COMMENT ON FUNCTION :"schema".reserve IS 'For workers: reserves up to p_limit due jobs.';
+
+-- reserve_refresh: reserves one PENDING PRICE_REFRESH whose row is locked already.
+-- returns: false when it was a successor with nothing to fold yet: gone, or due again a little later
+-- locks: catalog (tried, exclusive), additions (see fold)
+CREATE OR REPLACE FUNCTION :"schema".reserve_refresh(p_id bigint, p_worker uuid, p_lease_ms integer, p_leases jsonb, p_max_ids integer)
+    RETURNS boolean
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+DECLARE
+    at    constant timestamptz := clock_timestamp();
+    r     record;
+    w     record;
+    f     record;
+    quiet boolean;
+BEGIN
+    SELECT j.tenant_id, j.catalog_id, j.config, j.successor, j.run_after, j.updated_at, j.max_attempts INTO r
+      FROM jobs j WHERE j.id = p_id;
+    quiet := pg_try_advisory_xact_lock(1853292545, catalog_stripe(r.tenant_id, r.catalog_id));
+    IF r.successor THEN
+        SELECT count(*) AS n, bool_and(a.from_job_id IS NOT NULL) AS all_requeued, min(a.run_after) AS due INTO w
+          FROM job_additions a WHERE a.tenant_id = r.tenant_id AND a.catalog_id = r.catalog_id;
+        IF w.n = 0 AND quiet THEN
+            DELETE FROM jobs j WHERE j.id = p_id;
+            RETURN false;
+        ELSIF w.n = 0 THEN
+            UPDATE jobs j SET updated_at = at,
+                   run_after = at + least(interval '1 s', greatest(interval '10 ms', 2 * (r.run_after - r.updated_at)))
+             WHERE j.id = p_id;
+            RETURN false;
+        ELSIF w.all_requeued AND w.due > at THEN
+            -- Ids that were refused a moment ago keep their back-off, or a busy catalog would be asked without a pause.
+            UPDATE jobs j SET updated_at = at, run_after = w.due WHERE j.id = p_id;
+            RETURN false;
+        END IF;
+    END IF;
+    SELECT * INTO f FROM fold(r.tenant_id, r.catalog_id, p_id, r.config -> 'productIds', p_max_ids);
+    UPDATE jobs j SET status = 'RUNNING', successor = false, lock_token = gen_random_uuid(), worker_id = p_worker,
+           attempts = least(greatest(j.attempts, CASE WHEN r.successor THEN f.attempts END), 2147483646) + 1,
+           started_at = at, updated_at = at,
+           lease_expires_at = at + coalesce((p_leases ->> 'PRICE_REFRESH')::integer, p_lease_ms) * interval '1 ms',
+           operated_by = coalesce(j.operated_by, f.operated_by), trace_id = coalesce(j.trace_id, f.trace_id),
+           config = j.config || jsonb_build_object('productIds', f.ids) || CASE WHEN f.full_refresh THEN '{"full": true}'::jsonb ELSE '{}' END
+     WHERE j.id = p_id;
+    IF f.more OR NOT quiet THEN
+        PERFORM leave_successor(r.tenant_id, r.catalog_id, CASE WHEN f.more THEN at ELSE at + interval '10 ms' END);
+    END IF;
+    RETURN true;
+END $$;
+COMMENT ON FUNCTION :"schema".reserve_refresh IS 'Internal: reserves one PRICE_REFRESH, with the additions that joined it.';
+
+-- reserve_marked: makes a RUNNING job of a catalog's additions for which no job waits.
+-- returns: its id, or NULL when somebody else was faster
+-- locks: the additions (see fold)
+CREATE OR REPLACE FUNCTION :"schema".reserve_marked(p_tenant uuid, p_catalog text, p_worker uuid, p_lease_ms integer, p_leases jsonb, p_max_ids integer)
+    RETURNS bigint
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+DECLARE
+    at  constant timestamptz := clock_timestamp();
+    job bigint;
+    a   record;
+    f   record;
+BEGIN
+    SELECT x.job_id, x.max_attempts INTO a FROM job_additions x
+     WHERE x.tenant_id = p_tenant AND x.catalog_id = p_catalog AND x.marked
+     ORDER BY x.job_id NULLS LAST, x.id LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    job := coalesce(a.job_id, nextval(pg_get_serial_sequence(format('%I.jobs', :'schema'), 'id')));
+    SELECT * INTO f FROM fold(p_tenant, p_catalog, job, '[]', p_max_ids);
+    INSERT INTO jobs (id, tenant_id, type, status, operated_by, trace_id, config, max_attempts, attempts, lock_token, worker_id,
+                      started_at, lease_expires_at)
+    OVERRIDING SYSTEM VALUE
+    VALUES (job, p_tenant, 'PRICE_REFRESH', 'RUNNING', f.operated_by, f.trace_id,
+            jsonb_build_object('catalogId', p_catalog, 'productIds', f.ids) || CASE WHEN f.full_refresh THEN '{"full": true}'::jsonb ELSE '{}' END,
+            a.max_attempts, least(coalesce(f.attempts, 0), 2147483646) + 1, gen_random_uuid(), p_worker, at,
+            at + coalesce((p_leases ->> 'PRICE_REFRESH')::integer, p_lease_ms) * interval '1 ms');
+    IF f.more THEN
+        -- Ids that were put back have no waiting job: they stay marked, for the next look.
+        UPDATE job_additions x SET marked = true
+         WHERE x.tenant_id = p_tenant AND x.catalog_id = p_catalog AND NOT x.marked
+           AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = p_tenant AND j.catalog_id = p_catalog
+                                                AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH');
+    END IF;
+    RETURN job;
+END $$;
+COMMENT ON FUNCTION :"schema".reserve_marked IS 'Internal: makes a RUNNING job of marked additions for which no job waits.';
+
+-- leave_successor: an empty PENDING job in the place of the one that this transaction has just reserved.
+-- locks: nothing; the place in the unique index is this transaction's own
+CREATE OR REPLACE FUNCTION :"schema".leave_successor(p_tenant uuid, p_catalog text, p_run_after timestamptz) RETURNS void
+    LANGUAGE sql SET search_path = :"schema", pg_temp AS $$
+    INSERT INTO jobs (tenant_id, type, config, successor, max_attempts, run_after, updated_at)
+    VALUES (p_tenant, 'PRICE_REFRESH', jsonb_build_object('catalogId', p_catalog, 'productIds', '[]'::jsonb), true, 100,
+            p_run_after, clock_timestamp());
+$$;
+COMMENT ON FUNCTION :"schema".leave_successor IS 'Internal: leaves the empty job that additions still under way will find.';
+
+-- next_due: how long until there is something to reserve, and until a lease ends; in ms, negative or 0 for "now", NULL for
+-- nothing known. Called after a reservation that found less than it asked for.
+-- locks: nothing
+CREATE OR REPLACE FUNCTION :"schema".next_due(OUT due_ms double precision, OUT lease_ms double precision)
+    LANGUAGE plpgsql STABLE SET search_path = :"schema", pg_temp AS $$
+BEGIN
+    SELECT extract(epoch FROM least(
+               (SELECT j.run_after FROM jobs j WHERE j.status = 'PENDING' ORDER BY j.run_after LIMIT 1),
+               (SELECT min(a.run_after) FILTER (WHERE a.run_after > '-infinity') FROM job_additions a WHERE a.marked
+                   AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = a.tenant_id AND j.catalog_id = a.catalog_id
+                                                        AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH')),
+               (SELECT clock_timestamp() FROM job_additions a WHERE a.marked AND a.run_after = '-infinity'
+                   AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = a.tenant_id AND j.catalog_id = a.catalog_id
+                                                        AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH') LIMIT 1)
+           ) - clock_timestamp()) * 1000,
+           extract(epoch FROM least(
+               (SELECT j.lease_expires_at FROM jobs j WHERE j.status = 'RUNNING' ORDER BY j.lease_expires_at LIMIT 1),
+               (SELECT min(r.lease_expires_at) FROM refreshes r WHERE r.status = 'ACTIVE')
+           ) - clock_timestamp()) * 1000
+      INTO due_ms, lease_ms;
+END $$;
+COMMENT ON FUNCTION :"schema".next_due IS 'For workers: milliseconds until the next job is due and until the next lease ends; NULL when there is none.';

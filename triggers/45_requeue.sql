@@ -1,0 +1,84 @@
+-- requeue: the one door back to PENDING, for a refusal, a failed attempt, a lease that ended, a shutdown and a replay.
+-- $1 job  $2 cause: refused, failed, permanent, released (by the token's holder), rescued, replayed  $3 the token
+-- $4 why  $5 JSON object, merged into result  $6 delay in ms  $7 attempt limit, if below the job's own
+-- returns: outcome   requeued   PENDING again
+--                    merged     its ids joined the catalog's waiting job, it is COMPLETED with mergedIntoJobId
+--                    dead       FAILED with its ids: the attempt limit, or a permanent failure
+--                    busy       somebody holds the row's lock: nothing done, try again
+--                    lost       not RUNNING under this token (or: no lease that ended, not FAILED): nothing done
+-- locks, in this order: the job's row (tried); catalog (tried, exclusive); else as add_price_refresh. Of the row, nothing
+--        else is locked and nobody's open transaction is waited for.
+CREATE OR REPLACE FUNCTION :"schema".requeue(
+    p_id bigint, p_cause text, p_token uuid, p_error text DEFAULT NULL, p_note jsonb DEFAULT '{}', p_delay_ms bigint DEFAULT 0,
+    p_limit integer DEFAULT NULL, OUT outcome text, OUT merged_into bigint)
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+DECLARE
+    at    constant timestamptz := clock_timestamp();
+    a     record;
+    note  jsonb := coalesce(p_note, '{}');
+    tries integer;
+    due   timestamptz;
+BEGIN
+    SELECT j.id, j.type, j.tenant_id, j.catalog_id, j.status, j.attempts, j.max_attempts, j.operated_by, j.trace_id, j.started_at,
+           CASE WHEN j.type = 'PRICE_REFRESH' THEN j.config END AS config
+      INTO a FROM jobs j
+     WHERE j.id = p_id AND CASE p_cause WHEN 'replayed' THEN j.status = 'FAILED'
+                                        WHEN 'rescued' THEN j.status = 'RUNNING' AND j.lease_expires_at <= at
+                                        ELSE j.status = 'RUNNING' AND j.lock_token = p_token END
+       FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        PERFORM FROM jobs j
+          WHERE j.id = p_id AND CASE p_cause WHEN 'replayed' THEN j.status = 'FAILED'
+                                             WHEN 'rescued' THEN j.status = 'RUNNING' AND j.lease_expires_at <= at
+                                             ELSE j.status = 'RUNNING' AND j.lock_token = p_token END;
+        outcome := CASE WHEN FOUND THEN 'busy' ELSE 'lost' END;
+        RETURN;
+    END IF;
+    IF p_cause = 'permanent' OR (p_cause IN ('refused', 'failed', 'rescued') AND a.attempts >= least(a.max_attempts, nullif(p_limit, 0))) THEN
+        UPDATE jobs j SET status = 'FAILED', lock_token = NULL, lease_expires_at = NULL, worker_id = NULL,
+               error = left(p_error, 8000), result = j.result || note, finished_at = at, updated_at = at,
+               duration_ms = greatest(0, extract(epoch FROM at - j.started_at) * 1000)
+         WHERE j.id = p_id;
+        outcome := 'dead';
+        RETURN;
+    END IF;
+    -- A release costs no attempt, a replay begins anew.
+    tries := CASE p_cause WHEN 'released' THEN greatest(a.attempts - 1, 0) WHEN 'replayed' THEN 0 ELSE a.attempts END;
+    due := at + least(greatest(p_delay_ms, 0), 315360000000) * interval '1 ms';
+    IF a.type <> 'PRICE_REFRESH' OR may_return(a.tenant_id, a.catalog_id) THEN
+        UPDATE jobs j SET status = 'PENDING', lock_token = NULL, lease_expires_at = NULL, worker_id = NULL, finished_at = NULL,
+               duration_ms = NULL, attempts = tries, run_after = due, error = left(p_error, 8000), result = j.result || note,
+               updated_at = at
+         WHERE j.id = p_id;
+        outcome := 'requeued';
+        RETURN;
+    END IF;
+    SELECT e.job_id INTO merged_into
+      FROM add_price_refresh(a.tenant_id, a.catalog_id, a.config -> 'productIds', coalesce(a.config -> 'full' = 'true', false),
+                             a.operated_by, a.trace_id, due, a.id, tries, a.max_attempts) e;
+    UPDATE jobs j SET status = 'COMPLETED', lock_token = NULL, lease_expires_at = NULL, worker_id = NULL,
+           error = left(p_error, 8000),
+           -- NULL while the ids wait as a marked addition: who takes them writes its id here.
+           result = j.result || note || CASE WHEN merged_into IS NULL THEN '{}' ELSE jsonb_build_object('mergedIntoJobId', merged_into) END,
+           finished_at = at, updated_at = at, duration_ms = greatest(0, extract(epoch FROM at - j.started_at) * 1000)
+     WHERE j.id = p_id;
+    outcome := 'merged';
+END $$;
+COMMENT ON FUNCTION :"schema".requeue IS 'For workers: the one door back to PENDING; merges where a newer job of the catalog waits.';
+
+-- may_return: true when a job may become its catalog's PENDING job: nobody is adding to the catalog, and nothing waits.
+-- Lock first, look second: two statements, so that the second one's snapshot is younger than the lock.
+-- locks: catalog (tried, exclusive)
+CREATE OR REPLACE FUNCTION :"schema".may_return(p_tenant uuid, p_catalog text) RETURNS boolean
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+BEGIN
+    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        RETURN false; -- an old snapshot shows nothing: join as a marked addition
+    END IF;
+    IF NOT pg_try_advisory_xact_lock(1853292545, catalog_stripe(p_tenant, p_catalog)) THEN
+        RETURN false;
+    END IF;
+    RETURN NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = p_tenant AND j.catalog_id = p_catalog
+                                            AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH');
+END $$;
+COMMENT ON FUNCTION :"schema".may_return IS 'Internal: whether a job may become its catalog''s waiting job again.';

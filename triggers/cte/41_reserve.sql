@@ -1,0 +1,12 @@
+-- Variant cte: a reservation of a PRICE_REFRESH is the row alone; there is nothing to fold and no successor.
+-- locks: nothing beyond the row
+CREATE OR REPLACE FUNCTION :"schema".reserve_refresh(p_id bigint, p_worker uuid, p_lease_ms integer, p_leases jsonb, p_max_ids integer)
+    RETURNS boolean
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+BEGIN
+    UPDATE jobs j SET status = 'RUNNING', lock_token = gen_random_uuid(), worker_id = p_worker,
+           attempts = least(j.attempts, 2147483646) + 1, started_at = clock_timestamp(), updated_at = clock_timestamp(),
+           lease_expires_at = clock_timestamp() + coalesce((p_leases ->> 'PRICE_REFRESH')::integer, p_lease_ms) * interval '1 ms'
+     WHERE j.id = p_id;
+    RETURN true;
+END $$;
