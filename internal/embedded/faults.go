@@ -1,0 +1,142 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// Mode is how the server is ended.
+type Mode string
+
+const (
+	// Fast rolls back what is open, disconnects clients and writes a checkpoint, as `pg_ctl stop -m fast` does.
+	Fast Mode = "fast"
+	// Immediate aborts all at once: the next start recovers from the write-ahead log.
+	Immediate Mode = "immediate"
+)
+
+// ErrStopped is returned by what is asked of a server after Stop.
+var ErrStopped = errors.New("the server was stopped")
+
+// PID of the postmaster; 0 while it is halted.
+func (s *Server) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pid
+}
+
+// Restart ends the server and starts it again on the same data, port and socket.
+func (s *Server) Restart(ctx context.Context, mode Mode) error {
+	if err := s.Halt(mode); err != nil {
+		return err
+	}
+	return s.Relaunch(ctx)
+}
+
+// Halt ends the server and keeps its data for Relaunch. Halting a halted server does nothing.
+func (s *Server) Halt(mode Mode) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return ErrStopped
+	}
+	if err := s.halt(mode); err != nil {
+		return fmt.Errorf("halt PostgreSQL: %w", err)
+	}
+	return nil
+}
+
+// Relaunch starts a halted server. It does nothing when the server runs.
+func (s *Server) Relaunch(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return ErrStopped
+	}
+	if s.pid != 0 {
+		if _, gone := reap(s.pid); !gone {
+			return nil
+		}
+		s.pid, s.paused = 0, false // it ended by itself, or a test killed it
+	}
+	// Children of a killed postmaster may hold its shared memory for a moment longer.
+	for try := 0; ; try++ {
+		err := s.launch(ctx)
+		if err == nil || ctx.Err() != nil || try == 20 {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// halt ends the postmaster, if it runs, and returns when it is gone.
+func (s *Server) halt(mode Mode) error {
+	if s.pid == 0 {
+		return nil
+	}
+	if s.paused {
+		s.signalAll(syscall.SIGCONT)
+		s.paused = false
+	}
+	sig, patience := syscall.SIGQUIT, 10*time.Second // it kills what ignores SIGQUIT after 5 s
+	if mode == Fast {
+		sig, patience = syscall.SIGINT, 30*time.Second
+	}
+	for {
+		if err := syscall.Kill(s.pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("signal %d: %w", s.pid, err)
+		}
+		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+			if _, gone := reap(s.pid); gone {
+				s.pid = 0
+				return s.guard.none()
+			}
+		}
+		switch sig {
+		case syscall.SIGINT:
+			sig, patience = syscall.SIGQUIT, 10*time.Second
+		case syscall.SIGQUIT:
+			sig = syscall.SIGKILL
+		default:
+			return fmt.Errorf("process %d does not end, not even by SIGKILL", s.pid)
+		}
+	}
+}
+
+// Pause freezes the server and all its sessions (SIGSTOP): connections stay open and say nothing, as when a host hangs.
+func (s *Server) Pause() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped || s.pid == 0 {
+		return ErrStopped
+	}
+	if err := syscall.Kill(s.pid, syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("pause PostgreSQL: %w", err)
+	}
+	s.paused = true
+	s.signalAll(syscall.SIGSTOP) // the postmaster first: it can make no child any more
+	return nil
+}
+
+// Resume ends a Pause.
+func (s *Server) Resume() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped || s.pid == 0 {
+		return ErrStopped
+	}
+	s.signalAll(syscall.SIGCONT)
+	s.paused = false
+	return nil
+}
+
+// signalAll reaches the postmaster and its children; one that is gone meanwhile does not matter. Each backend is a
+// process group of its own, so no signal to a group would reach them.
+func (s *Server) signalAll(sig syscall.Signal) {
+	for _, pid := range append(children(s.pid), s.pid) {
+		_ = syscall.Kill(pid, sig) // ESRCH: it has ended
+	}
+}
