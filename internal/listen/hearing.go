@@ -1,0 +1,167 @@
+package listen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// readOnlyTransaction is what a standby answers to LISTEN: it can't be had during recovery.
+const readOnlyTransaction = "25006"
+
+// established takes note that LISTEN stands on conn.
+func (l *Listener) established(conn *pgx.Conn, check sessionCheck) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if !check.listening {
+		l.retry.deaf++
+		l.turn(Deaf, "LISTEN was accepted but does not stand"+l.pooler(conn, check))
+		_ = conn.PgConn().Conn().SetReadDeadline(now)
+		return
+	}
+	l.conn, l.connected, l.heard, l.pending, l.skew = conn, now, false, time.Time{}, check.skew
+	l.retry.fails = 0
+	l.state.BackendPID = uint32(check.pid)
+	l.state.Connects++
+	l.state.LastConnect = now
+	l.between = l.pooler(conn, check)
+	if !l.swallowed { // else only hearing something is a proof of the contrary
+		l.retry.deaf = 0
+		l.turn(Listening, "")
+	}
+	select {
+	case <-l.ready:
+	default:
+		close(l.ready)
+	}
+	l.cfg.Bell.Ring(Connected) // LISTEN first, then look: nothing falls between
+}
+
+// pooler is what to add to the reason should this connection prove deaf.
+func (l *Listener) pooler(conn *pgx.Conn, check sessionCheck) string {
+	if uint32(check.pid) == conn.PgConn().PID() {
+		return ""
+	}
+	return "; a pooler answers in the server's place: give the listener a connection past it, or a pool of session mode"
+}
+
+// hear takes in one notification of whatever channel.
+func (l *Listener) hear(channel, payload string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	l.heard, l.swallowed = true, false
+	l.retry.deaf = 0
+	l.pending = time.Time{} // whatever arrives proves what an echo proves
+	if l.state.Hearing == Deaf {
+		l.turn(Listening, "")
+	}
+	if channel == l.cfg.EchoChannel {
+		l.state.Echoes++
+		l.state.LastEcho = now
+		return
+	}
+	l.state.Notifications++
+	l.state.LastNotification = now
+	hint, err := ParseHint(payload)
+	if err != nil {
+		l.state.Malformed++
+		l.cfg.Log.Debug().Err(err).Int("bytes", len(payload)).Msg("notification can't be read: looking at everything")
+	}
+	wait := time.Duration(0)
+	if !hint.Due.IsZero() {
+		wait = hint.Due.Sub(now.Add(l.skew))
+	}
+	switch {
+	case wait <= 0:
+		l.cfg.Bell.Ring(Notified)
+	case wait < l.cfg.PollEvery:
+		l.cfg.Bell.RingIn(wait)
+	default: // a poll comes first, and its look tells when the next job is due
+	}
+}
+
+// failed is pgxlisten's LogError: the connection could not be had, LISTEN was refused, or reading ended.
+func (l *Listener) failed(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	had := l.conn != nil
+	l.conn, l.pending, l.state.BackendPID = nil, time.Time{}, 0
+	var pgErr *pgconn.PgError
+	switch {
+	case had && l.state.Hearing == Listening:
+		l.turn(Connecting, plain(err))
+	case had: // dropped for being deaf: the reason stands
+	case errors.As(err, &pgErr) && strings.HasPrefix(err.Error(), "listen "):
+		l.retry.fails++
+		l.retry.deaf++
+		reason := "LISTEN was refused: " + pgErr.Message
+		if pgErr.Code == readOnlyTransaction {
+			reason += "; the server is a standby or read-only: connect to the primary"
+		}
+		l.turn(Deaf, reason)
+	case l.state.Hearing == Deaf:
+		l.retry.fails++
+	default:
+		l.retry.fails++
+		l.turn(Connecting, plain(err))
+	}
+}
+
+// turn changes Hearing and says so, once a change.
+func (l *Listener) turn(to Hearing, reason string) {
+	from := l.state.Hearing
+	if from == to && reason == l.state.Reason {
+		return
+	}
+	if from != to {
+		l.state.Since = time.Now()
+	}
+	l.state.Hearing, l.state.Reason = to, reason
+	l.state.PollEvery = l.cfg.PollEvery
+	if to != Listening {
+		l.state.PollEvery = min(l.cfg.PollEvery, l.cfg.FallbackPollEvery)
+	}
+	l.wakeTend()
+	switch {
+	case to == Listening:
+		l.cfg.Log.Info().Str("channel", l.cfg.Channel).Uint32("backend_pid", l.state.BackendPID).Msg("listening for notifications")
+	case to == Connecting && from == Listening:
+		l.cfg.Log.Info().Str("reason", reason).Msg("listening connection lost, reconnecting")
+	default:
+		l.cfg.Log.Warn().Str("reason", reason).
+			Msgf("notifications can't be had: running on polling alone every %v, and trying again", l.state.PollEvery)
+	}
+}
+
+// plain takes the noise off an error that goes to State and log. pgx leaves passwords out of its own errors.
+func plain(err error) string {
+	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "waiting for notification: "), "connect: ")
+}
+
+// overdue drops a connection on which an echo was not heard in time.
+func (l *Listener) overdue(late time.Duration) {
+	l.state.Overdue++
+	l.pending = time.Time{}
+	l.cfg.Bell.Ring(Overdue)
+	reason := fmt.Sprintf("the own echo did not come back within %v", l.cfg.EchoTimeout)
+	if l.heard {
+		l.turn(Connecting, reason)
+	} else {
+		l.swallowed = true
+		l.retry.deaf++
+		l.turn(Deaf, "LISTEN was accepted, but nothing is heard: "+reason+l.between)
+	}
+	l.cfg.Log.Debug().Dur("late", late).Msg("listening connection dropped")
+	// Only reading is cut short, so that the server is still told goodbye.
+	_ = l.conn.PgConn().Conn().SetReadDeadline(time.Unix(1, 0))
+}

@@ -1,0 +1,177 @@
+package listen
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/rs/zerolog"
+)
+
+func config(t *testing.T, url string) *pgx.ConnConfig {
+	t.Helper()
+	c, err := pgx.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestNewSaysAllThatIsWrong(t *testing.T) {
+	_, err := New(Config{Channel: strings.Repeat("c", 64), EchoChannel: "a\x00b", PollEvery: -1, EchoTimeout: -time.Second})
+	for _, want := range []string{"bell is missing", "connection's configuration is missing", "64 bytes", "NUL", "poll interval is -1ns", "echo timeout is -1s"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v: want %q in it", err, want)
+		}
+	}
+	if _, err := New(Config{Bell: NewDoorbell(), Mode: PollingOnly}); err != nil {
+		t.Errorf("polling needs no more than a bell: %v", err)
+	}
+}
+
+func TestTheConnectionIsHardened(t *testing.T) {
+	from := config(t, "postgres://u@h/d?connect_timeout=60")
+	c := Config{Conn: from}.withDefaults().Conn
+	if c.ConnectTimeout != connectTimeout {
+		t.Errorf("connect timeout %v, want %v", c.ConnectTimeout, connectTimeout)
+	}
+	if got := c.RuntimeParams["application_name"]; got != "notifyworker listen" {
+		t.Errorf("application_name %q", got)
+	}
+	if from.RuntimeParams["application_name"] != "" {
+		t.Error("the caller's configuration was changed")
+	}
+	for name := range c.RuntimeParams {
+		if strings.HasPrefix(name, "tcp_") {
+			t.Errorf("%s is a start-up parameter: a pooler would refuse the connection", name)
+		}
+	}
+}
+
+// run runs a listener until the test ends it by calling stop.
+func run(t *testing.T, cfg Config) (l *Listener, stop func()) {
+	t.Helper()
+	l, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- l.Run(ctx) }()
+	return l, func() {
+		t.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: got %v, want nil after its context ended", err)
+		}
+		cfg.Bell.Close()
+	}
+}
+
+func TestPollingOnlyRingsAtEachInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewDoorbell()
+		l, stop := run(t, Config{Bell: b, Mode: PollingOnly, PollEvery: 250 * time.Millisecond})
+		defer stop()
+		<-l.Ready()
+		for range 4 {
+			start := time.Now()
+			<-b.C()
+			if got := b.Take(); !got.Only(Poll) || time.Since(start) != 250*time.Millisecond {
+				t.Errorf("%v after %v, want poll after 250ms", got, time.Since(start))
+			}
+		}
+		if s := l.State(); s.Hearing != Polling || s.String() != "polling every 250ms" {
+			t.Errorf("state %v: %s", s.Hearing, s)
+		}
+	})
+}
+
+func TestDefaultsOfPolling(t *testing.T) {
+	if got := (Config{Mode: PollingOnly}).withDefaults().PollEvery; got != time.Second {
+		t.Errorf("polling only: every %v, want 1s", got)
+	}
+	if got := (Config{}).withDefaults().PollEvery; got != 30*time.Second {
+		t.Errorf("as the net: every %v, want 30s", got)
+	}
+}
+
+// newListener is a Listener that is not run: the tests below call what its goroutines would.
+func newListener(t *testing.T) *Listener {
+	l, err := New(Config{Bell: NewDoorbell(), Conn: config(t, "postgres://u@h/d"), Channel: "c", EchoChannel: "e",
+		Log: zerolog.New(zerolog.NewTestWriter(t))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestHintsWithADueTimeRingThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newListener(t)
+		b := l.cfg.Bell
+		defer b.Close()
+		l.skew = time.Hour // the database's clock is ahead
+		at := func(d time.Duration) string {
+			return fmt.Sprintf(`{"due":%d}`, time.Now().Add(l.skew+d).UnixMilli())
+		}
+		l.hear("c", at(-time.Second))
+		if got := b.Take(); !got.Only(Notified) {
+			t.Errorf("due already: %v, want notified", got)
+		}
+		for range 10_000 { // memory stays what it is, whatever they say
+			l.hear("c", at(29*time.Second))
+		}
+		l.hear("c", at(2*time.Second))
+		l.hear("c", at(365*24*time.Hour))
+		start := time.Now()
+		<-b.C()
+		if got := b.Take(); !got.Only(Due) || time.Since(start) != 2*time.Second {
+			t.Errorf("%v after %v, want due after 2s", got, time.Since(start))
+		}
+		l.hear("c", at(time.Hour))
+		if !b.NextDue().IsZero() {
+			t.Error("a due time beyond the next poll is kept: that poll's look tells it anyway")
+		}
+	})
+}
+
+func TestWhatCannotBeReadMeansLookAtEverything(t *testing.T) {
+	l := newListener(t)
+	for i, payload := range []string{"", "{", strings.Repeat("x", maxPayload), `{"catalog":null}`} {
+		l.hear("c", payload)
+		if got := l.cfg.Bell.Take(); !got.Only(Notified) {
+			t.Errorf("%.20q: %v, want notified", payload, got)
+		}
+		if got := l.State().Malformed; got != uint64(i+1) {
+			t.Errorf("%.20q: %d counted, want %d", payload, got, i+1)
+		}
+	}
+	l.hear("e", "{")
+	if s := l.State(); s.Malformed != 4 || s.Echoes != 1 || l.cfg.Bell.Take() != 0 {
+		t.Errorf("an echo has no payload to read and rings nobody: %+v", s)
+	}
+}
+
+func TestRetriesGrowAreSpreadAndCapped(t *testing.T) {
+	r := retry{}
+	if d := r.next(); d != 0 {
+		t.Errorf("first connection after %v, want at once", d)
+	}
+	for r.fails = 0; r.fails < 100; r.fails++ {
+		want := min(retryFirst<<min(r.fails, 20), retryCap)
+		if d := r.next(); d < want/2 || d > want {
+			t.Errorf("after %d failures: %v, want %v to %v", r.fails, d, want/2, want)
+		}
+	}
+	r = retry{tried: true}
+	for r.deaf = 1; r.deaf < 100; r.deaf++ {
+		if d := r.next(); d < retryDeafFirst/2 || d > retryDeafCap {
+			t.Errorf("deaf for the %dth time: %v", r.deaf, d)
+		}
+	}
+}
