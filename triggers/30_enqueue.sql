@@ -149,13 +149,13 @@ BEGIN
         PERFORM check_catalog_id(r.e ->> 'catalogId');
         PERFORM check_product_ids(r.e -> 'productIds');
     END LOOP;
-    FOR r IN SELECT x.e ->> 'catalogId' AS catalog,
-                    CASE WHEN count(*) = 1 THEN (array_agg(x.e -> 'productIds'))[1]
-                         ELSE coalesce((SELECT jsonb_agg(p.id ORDER BY y.o, p.o)
-                                          FROM jsonb_array_elements(refreshes) WITH ORDINALITY y(e, o),
-                                               jsonb_array_elements(y.e -> 'productIds') WITH ORDINALITY p(id, o)
-                                         WHERE y.e ->> 'catalogId' = x.e ->> 'catalogId'), '[]') END AS ids
-               FROM jsonb_array_elements(refreshes) x(e) GROUP BY 1 ORDER BY 1 LOOP
+    FOR r IN SELECT g.catalog, CASE WHEN cardinality(g.lists) = 1 THEN g.lists[1]
+                                    ELSE (SELECT coalesce(jsonb_agg(p.id ORDER BY l.o, p.o), '[]')
+                                            FROM unnest(g.lists) WITH ORDINALITY l(ids, o),
+                                                 jsonb_array_elements(l.ids) WITH ORDINALITY p(id, o)) END AS ids
+               FROM (SELECT x.e ->> 'catalogId' AS catalog, array_agg(x.e -> 'productIds' ORDER BY x.o) AS lists
+                       FROM jsonb_array_elements(refreshes) WITH ORDINALITY x(e, o) GROUP BY 1) g
+              ORDER BY g.catalog LOOP
         catalog_id := r.catalog;
         SELECT a.job_id, a.joined INTO job_id, joined
           FROM add_price_refresh(enqueue_price_refreshes.tenant_id, r.catalog, r.ids, false, enqueue_price_refreshes.operated_by,

@@ -13,15 +13,15 @@ CREATE OR REPLACE FUNCTION :"schema".fold(
 DECLARE
     chunk constant integer := 10000;
     own   constant integer := jsonb_array_length(p_own);
-    mine  bigint[];
+    mine  tid[];
     froms bigint[];
     first bigint;
 BEGIN
     -- The first additions that fit; one that only fits in part is taken whole, and its rest put back below.
-    SELECT array_agg(f.id ORDER BY f.id) FILTER (WHERE f.before < p_max_ids), coalesce(bool_or(f.before >= p_max_ids), false)
+    SELECT array_agg(f.place) FILTER (WHERE f.before < p_max_ids), coalesce(bool_or(f.before >= p_max_ids), false)
       INTO mine, more
-      FROM (SELECT l.id, own + sum(l.n) OVER (ORDER BY l.id) - l.n AS before
-              FROM (SELECT a.id, jsonb_array_length(a.product_ids) AS n FROM job_additions a
+      FROM (SELECT l.place, own + sum(l.n) OVER (ORDER BY l.id) - l.n AS before
+              FROM (SELECT a.id, a.ctid AS place, jsonb_array_length(a.product_ids) AS n FROM job_additions a
                      WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog
                      ORDER BY a.id LIMIT greatest(p_max_ids - own, 0) + 1 FOR UPDATE SKIP LOCKED) l) f;
     taken := coalesce(cardinality(mine), 0);
@@ -32,7 +32,8 @@ BEGIN
         RETURN;
     END IF;
     WITH gone AS (
-        DELETE FROM job_additions a WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog AND a.id = ANY (mine)
+        -- By place, since the rows are ours: an index condition on 40,000 ids becomes a filter when the planner expects one.
+        DELETE FROM job_additions a WHERE a.ctid = ANY (mine)
         RETURNING a.id, a.product_ids, a.full_refresh, a.marked, a.from_job_id, a.job_id, a.operated_by, a.trace_id, a.attempts
     ), placed AS (
         SELECT g.product_ids, own + sum(jsonb_array_length(g.product_ids)) OVER (ORDER BY g.id) - jsonb_array_length(g.product_ids) AS before
