@@ -2,7 +2,8 @@
 -- $1 at most so many jobs  $2 the worker  $3 lease in ms  $4 {"type": lease in ms} for types with another one
 -- $5 at most so many product ids a job  $6 start the search at this due time  $7 careful: a job that can't be reserved (a
 --    trigger of the user's raises, say) is passed over instead of failing the call; slower
--- returns: the jobs as reserved, oldest due time first; possibly fewer than there are due (next_due tells)
+-- returns: the jobs as reserved, oldest due time first; when there were fewer than asked for, one more row without an id
+--          that holds what next_due returns (possibly "now": a job that somebody else has locked, or a successor just left)
 -- locks, in this order: the jobs' rows by (run_after, id), passing over locked ones; for each PRICE_REFRESH then its
 --        catalog (tried, exclusive) and its additions (see fold). Waits for nobody.
 --
@@ -13,7 +14,8 @@ CREATE OR REPLACE FUNCTION :"schema".reserve(
     p_from timestamptz DEFAULT '-infinity', p_careful boolean DEFAULT false)
     RETURNS TABLE (id bigint, tenant_id uuid, type text, operated_by uuid, config jsonb, trace_id text, catalog_id text,
                    product_count integer, lock_token uuid, attempts integer, max_attempts integer, created_at timestamptz,
-                   run_after timestamptz, started_at timestamptz, lease_expires_at timestamptz)
+                   run_after timestamptz, started_at timestamptz, lease_expires_at timestamptz,
+                   next_due_ms double precision, next_lease_ms double precision)
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 #variable_conflict use_column
 DECLARE
@@ -81,13 +83,19 @@ BEGIN
                lease_expires_at = at + coalesce((p_leases ->> j.type)::integer, p_lease_ms) * interval '1 ms'
          WHERE j.id = ANY (plain)
         RETURNING j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
-                  j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at;
+                  j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at,
+                  NULL::double precision, NULL::double precision;
     END IF;
     IF cardinality(folded) > 0 THEN
         RETURN QUERY
         SELECT j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
-               j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at
+               j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at,
+               NULL::double precision, NULL::double precision
           FROM jobs j WHERE j.id = ANY (folded) ORDER BY j.run_after, j.id;
+    END IF;
+    IF cardinality(plain) + cardinality(folded) < p_limit THEN
+        SELECT n.due_ms, n.lease_ms INTO next_due_ms, next_lease_ms FROM next_due() n;
+        RETURN NEXT;
     END IF;
 END $$;
 COMMENT ON FUNCTION :"schema".reserve IS 'For workers: reserves up to p_limit due jobs.';
@@ -189,7 +197,7 @@ $$;
 COMMENT ON FUNCTION :"schema".leave_successor IS 'Internal: leaves the empty job that additions still under way will find.';
 
 -- next_due: how long until there is something to reserve, and until a lease ends; in ms, negative or 0 for "now", NULL for
--- nothing known. Called after a reservation that found less than it asked for.
+-- nothing known.
 -- locks: nothing
 CREATE OR REPLACE FUNCTION :"schema".next_due(OUT due_ms double precision, OUT lease_ms double precision)
     LANGUAGE plpgsql STABLE SET search_path = :"schema", pg_temp AS $$

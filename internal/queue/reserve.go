@@ -1,0 +1,129 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Reservation is what a look at the table brought.
+type Reservation struct {
+	Jobs []Job
+	// NextDue is how long until the next job is due, 0 for "look again now", negative when none is known. It says nothing
+	// (and is 0) when as many jobs came as were asked for.
+	NextDue time.Duration
+	// NextLease is how long until the next lease of a job or a refresh ends, 0 when one has ended already, negative when
+	// there is none. It is negative, too, when as many jobs came as were asked for.
+	NextLease time.Duration
+	// Poisoned is the error that one of the due jobs raised, which was passed over and stays PENDING.
+	Poisoned error
+}
+
+// emptyLooks counts looks that found nothing although something is due: a row that somebody else holds locked.
+type emptyLooks struct {
+	n int // only the caller of Reserve
+}
+
+const (
+	firstEmptyLook = 5 * time.Millisecond
+	lastEmptyLook  = time.Second
+)
+
+// wait is how long to wait before the next look after one that found nothing of what is due.
+func (e *emptyLooks) wait() time.Duration {
+	d := min(firstEmptyLook<<min(e.n, 10), lastEmptyLook)
+	e.n++
+	return d
+}
+
+// Reserve takes at most n due jobs, the longest due first, in one round trip. Jobs is empty, and there is no error, when no
+// job is due. One job that can't be reserved (a trigger of the user's raises, say) doesn't stop the others: it is passed
+// over and reported in Poisoned.
+func (s *Store) Reserve(ctx context.Context, n int) (Reservation, error) {
+	ctx, done := s.bound(ctx)
+	defer done()
+	r, err := s.reserve(ctx, n, false)
+	if err != nil {
+		if Retryable(err) || SetupProblem(err) {
+			return Reservation{}, fmt.Errorf("reserve: %w", err)
+		}
+		cause := err
+		if r, err = s.reserve(ctx, n, true); err != nil {
+			return Reservation{}, fmt.Errorf("reserve: %w", err)
+		}
+		r.Poisoned = fmt.Errorf("reserve: %w", cause)
+	}
+	if len(r.Jobs) > 0 {
+		s.empty.n = 0
+	} else if r.NextDue == 0 {
+		r.NextDue = s.empty.wait()
+	}
+	return r, nil
+}
+
+func (s *Store) reserve(ctx context.Context, n int, careful bool) (Reservation, error) {
+	lease := s.Settings("").Lease
+	r := Reservation{NextLease: -1}
+	rows, err := s.cfg.DB.Query(ctx, s.sql.reserve, n, s.cfg.WorkerID, lease.Milliseconds(), s.leases, s.cfg.MaxIDs, "-infinity", careful)
+	if err != nil {
+		return r, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := s.scan(rows, &r); err != nil {
+			return r, err
+		}
+	}
+	return r, rows.Err()
+}
+
+// scan reads a row of reserve(): a job, or the one without an id that tells when to look again.
+func (s *Store) scan(rows pgx.Rows, r *Reservation) error {
+	var (
+		id                                        *int64
+		tenant, kind, operatedBy, trace, cat, tok *string
+		count, attempts, maxAttempts              *int
+		created, runAfter, started, lease         *time.Time
+		config                                    []byte
+		dueMS, leaseMS                            *float64
+	)
+	err := rows.Scan(&id, &tenant, &kind, &operatedBy, &config, &trace, &cat, &count, &tok, &attempts, &maxAttempts,
+		&created, &runAfter, &started, &lease, &dueMS, &leaseMS)
+	if err != nil {
+		return err
+	}
+	if id == nil {
+		r.NextDue, r.NextLease = until(dueMS), until(leaseMS)
+		return nil
+	}
+	r.Jobs = append(r.Jobs, Job{
+		ID: *id, TenantID: *tenant, Type: *kind, OperatedBy: deref(operatedBy), TraceID: deref(trace), CatalogID: deref(cat),
+		ProductCount: deref(count), Config: config, Token: *tok, Attempt: *attempts, MaxAttempts: *maxAttempts,
+		CreatedAt: *created, RunAfter: *runAfter, StartedAt: *started, LeaseUntil: *lease,
+	})
+	return nil
+}
+
+// until turns milliseconds into a wait: -1 for "never", 0 for "now".
+func until(ms *float64) time.Duration {
+	const longest = 24 * time.Hour // a timer beyond a day is as good as one of a day
+	switch {
+	case ms == nil:
+		return -1
+	case *ms <= 0:
+		return 0
+	case *ms >= float64(longest.Milliseconds()):
+		return longest
+	}
+	return time.Duration(*ms * float64(time.Millisecond))
+}
+
+func deref[T any](p *T) T {
+	var zero T
+	if p == nil {
+		return zero
+	}
+	return *p
+}

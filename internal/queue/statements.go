@@ -1,0 +1,51 @@
+package queue
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed sql/*.sql
+var files embed.FS
+
+// statements are the texts of sql/, rendered for one schema.
+type statements struct {
+	reserve, requeue, sweep, barrier string
+
+	complete, held, progress, extend, expired string
+	depth, durations                          string
+	register, beat, wantNotify, deregister    string
+}
+
+func newStatements(schema string) (statements, error) {
+	call := func(function string) string { return render(`SELECT * FROM :"schema".`+function, schema) }
+	s := statements{
+		reserve: call("reserve($1, $2::text::uuid, $3, $4::text::jsonb, $5, $6, $7)"),
+		requeue: call("requeue($1, $2, $3::text::uuid, $4, $5::text::jsonb, $6, $7)"),
+		sweep:   call("sweep()"),
+		barrier: call("barrier($1)"),
+	}
+	for name, into := range map[string]*string{
+		"complete": &s.complete, "held": &s.held, "progress": &s.progress, "extend": &s.extend, "expired": &s.expired,
+		"depth": &s.depth, "durations": &s.durations,
+		"register": &s.register, "beat": &s.beat, "want_notify": &s.wantNotify, "deregister": &s.deregister,
+	} {
+		text, err := files.ReadFile("sql/" + name + ".sql")
+		if err != nil {
+			return statements{}, fmt.Errorf("statement %s: %w", name, err)
+		}
+		*into = render(string(text), schema)
+	}
+	return s, nil
+}
+
+// render writes the schema into a statement, as psql would with its variables :"schema" and :'schema'.
+func render(sql, schema string) string {
+	return strings.NewReplacer(
+		`:"schema"`, pgx.Identifier{schema}.Sanitize(),
+		`:'schema'`, "'"+strings.ReplaceAll(schema, "'", "''")+"'",
+	).Replace(sql)
+}

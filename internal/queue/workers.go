@@ -1,0 +1,77 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// WorkerInfo is what a process tells about itself.
+type WorkerInfo struct {
+	Host    string
+	PID     int
+	Version string
+	Slots   int
+}
+
+// ErrUnregistered says that this process has no row in workers (any more): it registers again.
+var ErrUnregistered = errors.New("this worker is not registered")
+
+// Register adds this process to workers, not wanting to be told of jobs yet.
+func (s *Store) Register(ctx context.Context, w WorkerInfo) error {
+	ctx, done := s.bound(ctx)
+	defer done()
+	if _, err := s.cfg.DB.Exec(ctx, s.sql.register, s.cfg.WorkerID, w.Host, w.PID, w.Version, w.Slots); err != nil {
+		return fmt.Errorf("register worker %s: %w", s.cfg.WorkerID, err)
+	}
+	return nil
+}
+
+// Beat says that this process lives and how busy it is, and, where echoChannel is not empty, sends nonce there, so that
+// the process hears whether notifications reach it. It returns ErrUnregistered when the row is gone.
+func (s *Store) Beat(ctx context.Context, busy int, wantsNotify bool, echoChannel, nonce string) error {
+	ctx, done := s.bound(ctx)
+	defer done()
+	tag, err := s.cfg.DB.Exec(ctx, s.sql.beat, s.cfg.WorkerID, busy, wantsNotify, echoChannel, nonce)
+	return s.one("beat", tag.RowsAffected(), err)
+}
+
+// WantNotify says whether commits shall tell this process of jobs. It returns ErrUnregistered when the row is gone.
+func (s *Store) WantNotify(ctx context.Context, want bool) error {
+	ctx, done := s.bound(ctx)
+	defer done()
+	tag, err := s.cfg.DB.Exec(ctx, s.sql.wantNotify, s.cfg.WorkerID, want)
+	return s.one("want notify", tag.RowsAffected(), err)
+}
+
+func (s *Store) one(what string, rows int64, err error) error {
+	if err == nil && rows == 0 {
+		err = ErrUnregistered
+	}
+	if err != nil {
+		return fmt.Errorf("%s of worker %s: %w", what, s.cfg.WorkerID, err)
+	}
+	return nil
+}
+
+// Barrier waits until every commit that may have missed this process's wish to be told is over. False means that one of
+// them stays open longer than a second: the caller must keep looking instead of trusting its sleep.
+func (s *Store) Barrier(ctx context.Context) (bool, error) {
+	ctx, done := s.bound(ctx)
+	defer done()
+	var ok bool
+	if err := s.cfg.DB.QueryRow(ctx, s.sql.barrier, barrierTimeout.Milliseconds()).Scan(&ok); err != nil {
+		return false, fmt.Errorf("barrier: %w", err)
+	}
+	return ok, nil
+}
+
+// Deregister removes this process from workers.
+func (s *Store) Deregister(ctx context.Context) error {
+	ctx, done := s.bound(ctx)
+	defer done()
+	if _, err := s.cfg.DB.Exec(ctx, s.sql.deregister, s.cfg.WorkerID); err != nil {
+		return fmt.Errorf("deregister worker %s: %w", s.cfg.WorkerID, err)
+	}
+	return nil
+}
