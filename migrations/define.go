@@ -145,7 +145,7 @@ func (r *runner) runAll(ctx context.Context, tx pgx.Tx, d definitions, makeRoom 
 	}
 	err := files()
 	switch state(err) {
-	case invalidFunctionDefinition, duplicateFunction:
+	case invalidFunctionDefinition, duplicateFunction, wrongObjectType:
 	default:
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,9 @@ import (
 
 // noTransaction is the first line of a file whose one statement can't run inside a transaction. It must be re-runnable.
 const noTransaction = "-- notifyworker: no-transaction\n"
+
+// variantName is what a variant's folder may be called: no pattern and no path.
+var variantName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 // migration is a numbered file.
 type migration struct {
@@ -60,6 +64,9 @@ func readDefinitions(fsys fs.FS, variant string) (definitions, error) {
 	d := definitions{variant: variant}
 	globs := []string{"*.sql"}
 	if variant != DefaultVariant {
+		if !variantName.MatchString(variant) {
+			return definitions{}, fmt.Errorf("variant %q is unknown: there are %s", variant, strings.Join(variants(fsys), " and "))
+		}
 		globs = append(globs, variant+"/*.sql")
 	}
 	all := variant + "\n"
@@ -68,7 +75,7 @@ func readDefinitions(fsys fs.FS, variant string) (definitions, error) {
 		if err != nil {
 			return definitions{}, fmt.Errorf("variant %q: %w", variant, err)
 		}
-		if i > 0 && (len(names) == 0 || path.Base(variant) != variant) {
+		if i > 0 && len(names) == 0 {
 			return definitions{}, fmt.Errorf("variant %q is unknown: there are %s", variant, strings.Join(variants(fsys), " and "))
 		}
 		slices.Sort(names)

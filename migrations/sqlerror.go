@@ -16,6 +16,7 @@ const (
 	deadlockDetected          = "40P01"
 	invalidFunctionDefinition = "42P13" // CREATE OR REPLACE with another result or other parameter names
 	duplicateFunction         = "42723"
+	wrongObjectType           = "42809" // a function that becomes a procedure
 )
 
 func state(err error) string {

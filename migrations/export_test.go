@@ -1,0 +1,4 @@
+package migrations
+
+// CheckFiles is Check for a history other than this binary's own.
+var CheckFiles = check
