@@ -39,6 +39,16 @@ func cacheRoot() (string, error) {
 	return d, nil
 }
 
+// templateRoot is the cache, or a folder of our own where the cache is only to be read: a container's image may have
+// brought the package along.
+func templateRoot() (string, error) {
+	d, err := cacheRoot()
+	if err != nil || writable(d) {
+		return d, err
+	}
+	return privateDir("notifyworker-cache-" + strconv.Itoa(os.Geteuid()))
+}
+
 func writable(dir string) bool {
 	f, err := os.CreateTemp(dir, ".probe-")
 	if err != nil {

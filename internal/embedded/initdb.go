@@ -28,19 +28,19 @@ const (
 )
 
 // initData copies a cached, freshly initialised data folder: initdb takes seconds, the copy a tenth of one.
-func initData(ctx context.Context, b Binaries, acct account, data string) error {
+func (s *Server) initData(ctx context.Context) error {
 	args := []string{"-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--no-instructions"}
-	if b.Major >= 17 {
+	if s.Major >= 17 {
 		args = append(args, "--locale-provider=builtin", "--locale=C.UTF-8")
 	} else {
 		args = append(args, "--locale=C")
 	}
-	cache, err := cacheRoot()
+	cache, err := templateRoot()
 	if err != nil {
 		return err
 	}
 	// The key covers all that shapes the result.
-	origin := b.Dir + "\n" + b.Full + "\n" + strings.Join(args, " ")
+	origin := s.Dir + "\n" + s.Full + "\n" + strings.Join(args, " ")
 	h := sha256.Sum256([]byte(origin))
 	tmpl := filepath.Join(cache, templatePrefix+hex.EncodeToString(h[:8]))
 	lockPath := filepath.Join(cache, "initdb.lock")
@@ -51,7 +51,7 @@ func initData(ctx context.Context, b Binaries, acct account, data string) error 
 			return err
 		}
 		if initialised(tmpl) {
-			err := copyTree(tmpl, data, acct)
+			err := copyTree(tmpl, s.dataDir(), s.acct)
 			f.Close()
 			if err != nil {
 				return fmt.Errorf("copy %s: %w", tmpl, err)
@@ -59,11 +59,11 @@ func initData(ctx context.Context, b Binaries, acct account, data string) error 
 			break
 		}
 		f.Close()
-		if err := makeTemplate(ctx, b, acct, cache, tmpl, lockPath, origin, args); err != nil {
+		if err := s.makeTemplate(ctx, cache, tmpl, lockPath, origin, args); err != nil {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(data, "pg_hba.conf"), []byte(hba), 0o600)
+	return os.WriteFile(filepath.Join(s.dataDir(), "pg_hba.conf"), []byte(hba), 0o600)
 }
 
 func initialised(dir string) bool {
@@ -71,7 +71,7 @@ func initialised(dir string) bool {
 	return err == nil
 }
 
-func makeTemplate(ctx context.Context, b Binaries, acct account, cache, tmpl, lockPath, origin string, args []string) error {
+func (s *Server) makeTemplate(ctx context.Context, cache, tmpl, lockPath, origin string, args []string) error {
 	unlock, err := lockFile(ctx, lockPath)
 	if err != nil {
 		return err
@@ -81,18 +81,14 @@ func makeTemplate(ctx context.Context, b Binaries, acct account, cache, tmpl, lo
 		return nil // another process was faster
 	}
 	pruneTemplates(cache)
-	// initdb works in a home of the temporary folder, where the account is sure to get; the cache may be closed to it.
-	work, lock, err := newHome(ctx, acct)
-	if err != nil {
+	// initdb works in the server's home, where the account is sure to get; the cache may be closed to it.
+	made := filepath.Join(s.home, "init")
+	if err := errors.Join(os.Mkdir(made, 0o700), s.acct.own(made)); err != nil {
 		return err
 	}
-	defer lock.Close()
-	defer os.RemoveAll(work)
-	made := filepath.Join(work, dataName)
-	cmd := exec.CommandContext(ctx, filepath.Join(b.Dir, "initdb"), append([]string{"-D", made}, args...)...)
-	acct.apply(cmd)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s as account %q: %w: %s", cmd.Path, acct.name, err, bytes.TrimSpace(out))
+	defer os.RemoveAll(made)
+	if err := s.initdb(ctx, made, args); err != nil {
+		return err
 	}
 	// Copied under a name of its own and renamed: a killed copy is never taken for a template.
 	tmp := tmpl + ".tmp"
@@ -106,6 +102,26 @@ func makeTemplate(ctx context.Context, b Binaries, acct account, cache, tmpl, lo
 		return err
 	}
 	return os.Rename(tmp, tmpl)
+}
+
+// initdb runs under the guard's eye, as the server does.
+func (s *Server) initdb(ctx context.Context, dir string, args []string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(s.Dir, "initdb"), append([]string{"-D", dir}, args...)...)
+	s.acct.apply(cmd)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", cmd.Path, err)
+	}
+	told := s.guard.started(cmd.Process.Pid)
+	err := cmd.Wait()
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s as account %q: %w: %s", cmd.Path, s.acct.name, err, bytes.TrimSpace(out.Bytes()))
+	}
+	return errors.Join(err, told, s.guard.none())
 }
 
 // pruneTemplates removes templates whose binaries are gone. The caller has the lock alone.

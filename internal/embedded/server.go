@@ -58,7 +58,7 @@ func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 			err = errors.Join(err, s.Stop())
 		}
 	}()
-	if err = initData(ctx, s.Binaries, s.acct, s.dataDir()); err != nil {
+	if err = s.initData(ctx); err != nil {
 		return nil, fmt.Errorf("make a data folder: %w", err)
 	}
 	if err = s.firstLaunch(ctx); err != nil {
