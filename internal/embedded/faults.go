@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -16,6 +17,8 @@ const (
 	Fast Mode = "fast"
 	// Immediate aborts all at once: the next start recovers from the write-ahead log.
 	Immediate Mode = "immediate"
+	// Killed is SIGKILL to the postmaster, as by the system when memory runs out: sessions notice and end by themselves.
+	Killed Mode = "killed"
 )
 
 // ErrStopped is returned by what is asked of a server after Stop.
@@ -56,20 +59,32 @@ func (s *Server) Relaunch(ctx context.Context) error {
 	if s.stopped {
 		return ErrStopped
 	}
-	if s.pid != 0 {
-		if _, gone := reap(s.pid); !gone {
-			return nil
-		}
-		s.pid, s.paused = 0, false // it ended by itself, or a test killed it
+	if s.pid != 0 && !s.died() {
+		return nil
 	}
-	// Children of a killed postmaster may hold its shared memory for a moment longer.
-	for try := 0; ; try++ {
+	s.pid, s.paused = 0, false
+	// Sessions of a killed postmaster hold its shared memory until they have noticed.
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		err := s.launch(ctx)
-		if err == nil || ctx.Err() != nil || try == 20 {
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "shared memory block") || time.Now().After(end) {
 			return err
 		}
-		time.Sleep(100 * time.Millisecond)
 	}
+}
+
+// died says whether the postmaster has ended without being asked by us. A process without arguments is about to: its
+// status comes in a moment.
+func (s *Server) died() bool {
+	for range 5000 { // 5 s
+		if _, gone := reap(s.pid); gone {
+			return true
+		}
+		if len(commandLine(s.pid)) > 0 {
+			return false
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return true
 }
 
 // halt ends the postmaster, if it runs, and returns when it is gone.
@@ -82,8 +97,14 @@ func (s *Server) halt(mode Mode) error {
 		s.paused = false
 	}
 	sig, patience := syscall.SIGQUIT, 10*time.Second // it kills what ignores SIGQUIT after 5 s
-	if mode == Fast {
+	switch mode {
+	case Fast:
 		sig, patience = syscall.SIGINT, 30*time.Second
+	case Immediate:
+	case Killed:
+		sig = syscall.SIGKILL
+	default:
+		return fmt.Errorf("mode %q is none of fast, immediate, killed", mode)
 	}
 	for {
 		if err := syscall.Kill(s.pid, sig); err != nil && !errors.Is(err, syscall.ESRCH) {

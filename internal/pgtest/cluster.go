@@ -3,6 +3,7 @@ package pgtest
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"os"
 	"sync"
@@ -25,6 +26,8 @@ type cluster struct {
 	admin string           // URL of a database to make others from
 	own   *embedded.Server // nil when it ran before us
 
+	run int32 // number of this test run, drawn by lot: process ids repeat where several containers use one server
+
 	mu        sync.Mutex // one CREATE DATABASE at a time: a template that is being copied can't be copied
 	conn      *pgx.Conn
 	templates map[template]string // names of migrated databases
@@ -36,7 +39,7 @@ type cluster struct {
 var shared = sync.OnceValues(func() (*cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	c := &cluster{templates: map[template]string{}}
+	c := &cluster{run: rand.Int32(), templates: map[template]string{}}
 	c.admin = os.Getenv(testURLEnv)
 	if c.admin == "" && os.Getenv(serverEnv) == "" {
 		c.admin = os.Getenv(urlEnv)
@@ -78,7 +81,7 @@ func (c *cluster) connection(ctx context.Context) (*pgx.Conn, error) {
 		return nil, fmt.Errorf("connect to the server for tests: %w", err)
 	}
 	// Says to other test runs that ours is alive: see dropLeftovers.
-	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1, $2)", lockClass, os.Getpid()); err != nil {
+	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1, $2)", lockClass, c.run); err != nil {
 		return nil, fmt.Errorf("lock the test run: %w", err)
 	}
 	c.conn = conn

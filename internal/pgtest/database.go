@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -101,7 +100,7 @@ func (c *cluster) create(ctx context.Context, tm *template) (string, error) {
 
 func (c *cluster) copyOf(ctx context.Context, from string) (string, error) {
 	c.serial++
-	name := fmt.Sprintf("%s%d_%d", databasePrefix, os.Getpid(), c.serial)
+	name := fmt.Sprintf("%s%d_%d", databasePrefix, c.run, c.serial)
 	sql := "CREATE DATABASE " + name + " TEMPLATE " + from
 	if c.own != nil {
 		sql += " STRATEGY file_copy" // quicker where the checkpoints that it makes cost no disk sync

@@ -5,7 +5,7 @@
 // test binary is started when the first test asks for it, and ended by its guard when the binary ends, be it by a panic
 // or a timeout. Which server:
 //
-//	NOTIFYWORKER_TEST_DATABASE_URL  a server that runs already; its role must be a superuser
+//	NOTIFYWORKER_TEST_DATABASE_URL  a server that runs already; its role must be allowed to make databases
 //	NOTIFYWORKER_PG                 auto, npm, system, a major such as 18 or 15, or a folder of binaries
 //	DATABASE_URL                    a server that runs already, when neither of the above is set
 //

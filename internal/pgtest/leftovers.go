@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// lockClass with a pid is the advisory lock that each test run holds while it lives.
+// lockClass with the run's number is the advisory lock that each test run holds while it lives.
 const lockClass = 0x6e777465 // "nwte"
 
 // dropLeftovers drops databases of test runs that were killed, on a server that runs longer than we do: those whose lock
@@ -23,26 +23,26 @@ func (c *cluster) dropLeftovers(ctx context.Context) error {
 		return err
 	}
 	for _, n := range names {
-		pid, _, _ := strings.Cut(strings.TrimPrefix(n, databasePrefix), "_")
-		owner, err := strconv.Atoi(pid)
+		number, _, _ := strings.Cut(strings.TrimPrefix(n, databasePrefix), "_")
+		run, err := strconv.ParseInt(number, 10, 32)
 		if err != nil {
 			continue // not ours
 		}
-		if err := c.dropIfDead(ctx, n, owner); err != nil {
+		if err := c.dropIfDead(ctx, n, int32(run)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *cluster) dropIfDead(ctx context.Context, name string, owner int) error {
+func (c *cluster) dropIfDead(ctx context.Context, name string, run int32) error {
 	var dead bool
-	if err := c.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1, $2)", lockClass, owner).Scan(&dead); err != nil || !dead {
+	if err := c.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1, $2)", lockClass, run).Scan(&dead); err != nil || !dead {
 		return err
 	}
 	if _, err := c.conn.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)"); err != nil {
 		return err
 	}
-	_, err := c.conn.Exec(ctx, "SELECT pg_advisory_unlock($1, $2)", lockClass, owner)
+	_, err := c.conn.Exec(ctx, "SELECT pg_advisory_unlock($1, $2)", lockClass, run)
 	return err
 }
