@@ -2,7 +2,7 @@
 -- $1 at most so many jobs  $2 the worker  $3 lease in ms  $4 {"type": lease in ms} for types with another one
 -- $5 at most so many product ids a job  $6 start the search at this due time  $7 careful: a job that can't be reserved (a
 --    trigger of the user's raises, say) is passed over instead of failing the call; slower
--- returns: the jobs as reserved, oldest due time first; when there were fewer than asked for, one more row without an id
+-- returns: the jobs as reserved, in no order; when there were fewer than asked for, one more row without an id
 --          that holds what next_due returns (possibly "now": a job that somebody else has locked, or a successor just left)
 -- locks, in this order: the jobs' rows by (run_after, id), passing over locked ones; for each PRICE_REFRESH then its
 --        catalog (tried, exclusive) and its additions (see fold). Waits for nobody.
@@ -91,7 +91,7 @@ BEGIN
         SELECT j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
                j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at,
                NULL::double precision, NULL::double precision
-          FROM jobs j WHERE j.id = ANY (folded) ORDER BY j.run_after, j.id;
+          FROM jobs j WHERE j.id = ANY (folded);
     END IF;
     IF cardinality(plain) + cardinality(folded) < p_limit THEN
         SELECT n.due_ms, n.lease_ms INTO next_due_ms, next_lease_ms FROM next_due() n;

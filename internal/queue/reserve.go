@@ -1,8 +1,10 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -76,6 +78,7 @@ func (s *Store) reserve(ctx context.Context, n int, careful bool) (Reservation, 
 			return r, err
 		}
 	}
+	slices.SortFunc(r.Jobs, func(a, b Job) int { return cmp.Or(a.RunAfter.Compare(b.RunAfter), cmp.Compare(a.ID, b.ID)) })
 	return r, rows.Err()
 }
 

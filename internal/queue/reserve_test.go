@@ -1,0 +1,125 @@
+package queue_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"notifyworker/internal/queue"
+)
+
+func TestReserveReturnsJobsWithTokensOldestDueFirst(t *testing.T) {
+	tb := newTable(t)
+	tb.exec(`INSERT INTO notifyworker.jobs (type, config, run_after, trace_id) VALUES ('b', '{"n": 2}', now() - interval '1 s', 'tr'), ('a', '{"n": 1}', now() - interval '2 s', NULL)`)
+	r := tb.reserve(5)
+	if len(r.Jobs) != 2 || r.Jobs[0].Type != "a" || r.Jobs[1].Type != "b" || r.Jobs[1].TraceID != "tr" {
+		t.Fatalf("got %+v", r.Jobs)
+	}
+	if r.Jobs[0].Token == "" || r.Jobs[0].Token == r.Jobs[1].Token || r.Jobs[0].Attempt != 1 || string(r.Jobs[0].Config) != `{"n": 1}` {
+		t.Fatalf("got %+v", r.Jobs[0])
+	}
+	if r.NextDue >= 0 || r.NextLease <= 0 || r.NextLease > queue.DefaultLease {
+		t.Fatalf("next due %v, next lease %v", r.NextDue, r.NextLease)
+	}
+}
+
+func TestReserveOfAnEmptyTableKnowsNothingToComeAfter(t *testing.T) {
+	r := newTable(t).reserve(3)
+	if len(r.Jobs) != 0 || r.NextDue != -1 || r.NextLease != -1 {
+		t.Fatalf("got %+v", r)
+	}
+}
+
+func TestReserveTellsWhenTheNextJobIsDue(t *testing.T) {
+	tb := newTable(t)
+	tb.exec(`SELECT notifyworker.enqueue_job('later', delay => '30 s')`)
+	if r := tb.reserve(3); len(r.Jobs) != 0 || r.NextDue < 25*time.Second || r.NextDue > 30*time.Second {
+		t.Fatalf("got %+v", r)
+	}
+	// A marked addition with a delay counts too: no job stands for it yet.
+	tb.exec(`BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT notifyworker.enqueue_price_refresh('c', '["p"]', delay => '10 s'); COMMIT`)
+	if r := tb.reserve(3); len(r.Jobs) != 0 || r.NextDue < 5*time.Second || r.NextDue > 10*time.Second {
+		t.Fatalf("got %+v", r)
+	}
+}
+
+func TestLooksThatFindADueJobLockedGrowApart(t *testing.T) {
+	tb := newTable(t)
+	tb.exec(`SELECT notifyworker.enqueue_job('held')`)
+	tx, err := tb.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	if _, err := tx.Exec(t.Context(), `SELECT FROM notifyworker.jobs FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	last := time.Duration(0)
+	for range 12 {
+		r := tb.reserve(1)
+		if len(r.Jobs) != 0 || r.NextDue < last || r.NextDue <= 0 || r.NextDue > time.Second {
+			t.Fatalf("got %+v after %v", r, last)
+		}
+		last = r.NextDue
+	}
+	if last != time.Second {
+		t.Fatalf("the last look came after %v, not 1s", last)
+	}
+}
+
+func TestTypesHaveLeasesOfTheirOwn(t *testing.T) {
+	tb := newTable(t, func(c *queue.Config) {
+		c.Types = map[string]queue.TypeSettings{"": {Lease: 20 * time.Second}, "long": {Lease: time.Hour}}
+	})
+	tb.exec(`SELECT notifyworker.enqueue_job('long'), notifyworker.enqueue_job('short')`)
+	for _, j := range tb.reserve(2).Jobs {
+		want := map[string]time.Duration{"long": time.Hour, "short": 20 * time.Second}[j.Type]
+		if got := j.LeaseUntil.Sub(j.StartedAt); got != want {
+			t.Errorf("%s has a lease of %v, want %v", j.Type, got, want)
+		}
+	}
+}
+
+func TestAJobThatCannotBeReservedDoesNotStopTheOthers(t *testing.T) {
+	tb := newTable(t)
+	tb.exec(`CREATE FUNCTION raise() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this one'; END $$`)
+	tb.exec(`CREATE TRIGGER poison BEFORE UPDATE ON notifyworker.jobs FOR EACH ROW WHEN (OLD.catalog_id = 'bad' OR NEW.type = 'bad') EXECUTE FUNCTION raise()`)
+	tb.enqueue("bad", `["p1"]`)
+	tb.exec(`SELECT notifyworker.enqueue_job('bad')`)
+	tb.enqueue("good", `["p2"]`)
+	tb.exec(`SELECT notifyworker.enqueue_job('good')`)
+	r := tb.reserve(10)
+	if len(r.Jobs) != 2 || r.Poisoned == nil || !strings.Contains(r.Poisoned.Error(), "not this one") {
+		t.Fatalf("got %d jobs, poisoned: %v", len(r.Jobs), r.Poisoned)
+	}
+	if n := value[int](tb, `SELECT count(*) FROM notifyworker.jobs WHERE status = 'PENDING'`); n != 2 {
+		t.Fatalf("%d jobs wait, want the 2 bad ones", n)
+	}
+}
+
+func TestAttemptsAtTheEndOfTheirRangeAreReserved(t *testing.T) {
+	tb := newTable(t)
+	tb.exec(`INSERT INTO notifyworker.jobs (type, attempts, max_attempts) VALUES ('x', 2147483647, 2147483647), ('x', 1500, 1)`)
+	r := tb.reserve(5)
+	if len(r.Jobs) != 2 || r.Jobs[0].Attempt != 2147483647 || r.Jobs[1].Attempt != 1501 {
+		t.Fatalf("got %+v", r.Jobs)
+	}
+}
+
+func TestReservationTakesABoundedNumberOfIDsAndLeavesTheRestInOrder(t *testing.T) {
+	tb := newTable(t, func(c *queue.Config) { c.MaxIDs = 7 })
+	tb.enqueue("c", `[1, 2, 3, 4, 5]`)
+	tb.enqueue("c", `[6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]`)
+	tb.enqueue("c", `[17]`)
+	var got []string
+	for range 3 {
+		j := tb.one()
+		if j.ProductCount > 7 {
+			t.Fatalf("%d ids in one job", j.ProductCount)
+		}
+		got = append(got, value[string](tb, `SELECT string_agg(e, ' ' ORDER BY o) FROM jsonb_array_elements_text($1::text::jsonb -> 'productIds') WITH ORDINALITY x(e, o)`, string(j.Config)))
+	}
+	if want := "1 2 3 4 5 6 7|8 9 10 11 12 13 14|15 16 17"; strings.Join(got, "|") != want {
+		t.Fatalf("got %s, want %s", strings.Join(got, "|"), want)
+	}
+}

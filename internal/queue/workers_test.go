@@ -1,0 +1,133 @@
+package queue_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"notifyworker/internal/queue"
+)
+
+func TestCommitsNotifyOnlyWhileAWorkerWantsIt(t *testing.T) {
+	tb := newTable(t)
+	listener, err := tb.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Release()
+	if _, err := listener.Exec(t.Context(), `LISTEN notifyworker; LISTEN echo`); err != nil {
+		t.Fatal(err)
+	}
+	// heard enqueues, then sends a marker: what came before it was sent by the enqueue.
+	heard := func(what string) bool {
+		t.Helper()
+		tb.exec(`SELECT notifyworker.enqueue_job($1)`, what)
+		tb.exec(`SELECT pg_notify('echo', $1)`, what)
+		n, err := listener.Conn().WaitForNotification(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n.Channel == "echo" {
+			return false
+		}
+		if _, err = listener.Conn().WaitForNotification(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return true
+	}
+	if err := tb.WantNotify(t.Context(), true); !errors.Is(err, queue.ErrUnregistered) {
+		t.Fatalf("unregistered: %v", err)
+	}
+	if err := tb.Register(t.Context(), queue.WorkerInfo{Host: "h", PID: 1, Version: "v", Slots: 4}); err != nil {
+		t.Fatal(err)
+	}
+	if heard("nobody wants") {
+		t.Error("notified although nobody wants it")
+	}
+	if err := tb.WantNotify(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	if !heard("one wants") {
+		t.Error("not notified although one wants it")
+	}
+	tb.exec(`UPDATE notifyworker.workers SET last_beat = now() - interval '1 hour'`)
+	if heard("a dead one wanted") {
+		t.Error("notified for a dead worker")
+	}
+	if err := tb.Beat(t.Context(), 2, true, "echo", "nonce"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := listener.Conn().WaitForNotification(t.Context()); err != nil || n.Payload != "nonce" {
+		t.Fatalf("echo: %v, %v", n, err)
+	}
+	if err := tb.Deregister(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := tb.Beat(t.Context(), 0, true, "", ""); !errors.Is(err, queue.ErrUnregistered) {
+		t.Fatalf("deregistered: %v", err)
+	}
+}
+
+func TestTheBarrierSaysWhenACommitStaysOpen(t *testing.T) {
+	tb := newTable(t)
+	if ok, err := tb.Barrier(t.Context()); err != nil || !ok {
+		t.Fatalf("free barrier: %v, %v", ok, err)
+	}
+	tx, err := tb.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `SET CONSTRAINTS ALL IMMEDIATE; SELECT notifyworker.enqueue_job('x')`); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := tb.Barrier(t.Context()); err != nil || ok {
+		t.Fatalf("held barrier: %v, %v", ok, err)
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := tb.Barrier(t.Context()); err != nil || !ok {
+		t.Fatalf("free again: %v, %v", ok, err)
+	}
+}
+
+func TestDepthAndDurations(t *testing.T) {
+	tb := newTable(t)
+	tb.enqueue("c", `["p1", "p2"]`)
+	tb.exec(`SELECT notifyworker.enqueue_job('t', delay => '1 h'), notifyworker.enqueue_job('t')`)
+	tb.exec(`INSERT INTO notifyworker.jobs (type, status, started_at, finished_at, duration_ms)
+	         SELECT 't', CASE WHEN g = 3 THEN 'FAILED' ELSE 'COMPLETED' END, now(), now(), g * 100 FROM generate_series(1, 3) g`)
+	depth, err := tb.Depth(t.Context())
+	if err != nil || len(depth) != 2 {
+		t.Fatalf("got %+v, %v", depth, err)
+	}
+	if d := depth[0]; d.Type != queue.TypePriceRefresh || d.Pending != 1 || d.Due != 1 || d.WaitingIDs != 2 {
+		t.Errorf("got %+v", d)
+	}
+	if d := depth[1]; d.Type != "t" || d.Pending != 2 || d.Due != 1 || d.Running != 0 {
+		t.Errorf("got %+v", d)
+	}
+	durations, err := tb.Durations(t.Context(), time.Hour)
+	if err != nil || len(durations) != 1 {
+		t.Fatalf("got %+v, %v", durations, err)
+	}
+	if d := durations[0]; d.Runs != 3 || d.P50 != 200*time.Millisecond || d.P95 != 290*time.Millisecond || d.Failures != 1 {
+		t.Errorf("got %+v", d)
+	}
+}
+
+func TestSweepRepairsAdditionsWhoseJobWasDeletedByHand(t *testing.T) {
+	tb := newTable(t)
+	tb.enqueue("c", `["p1"]`)
+	tb.enqueue("c", `["p2"]`)
+	if r, err := tb.Sweep(t.Context()); err != nil || r.Repaired != 0 {
+		t.Fatalf("nothing is broken: %+v, %v", r, err)
+	}
+	tb.exec(`DELETE FROM notifyworker.jobs`)
+	if r, err := tb.Sweep(t.Context()); err != nil || r.Repaired != 1 {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	if j := tb.one(); string(j.Config) != `{"catalogId": "c", "productIds": ["p2"]}` {
+		t.Errorf("got %s", j.Config)
+	}
+}
