@@ -1,0 +1,45 @@
+# What people type. `make test` is what CI runs; it needs Go, and npm or an installed PostgreSQL.
+
+GO       ?= go
+TOOL      = $(GO) tool -modfile=tools/go.mod
+FUZZTIME ?= 20s
+
+.PHONY: all build demo test test18 test15 short lint fmt fuzz bench soak clean
+
+all: lint test
+
+build:            ## the binary, in bin/
+	CGO_ENABLED=0 $(GO) build -o bin/notifyworker ./cmd/notifyworker
+
+demo:             ## real updates through a PostgreSQL of its own, in half a minute
+	$(GO) run ./cmd/notifyworker demo
+
+test: test18 test15   ## everything, with the race detector, on PostgreSQL 18 and on 15
+
+test18:
+	NOTIFYWORKER_PG=18 $(GO) test -race -timeout 25m ./...
+
+test15:           ## what talks to PostgreSQL, on the distribution's 15
+	NOTIFYWORKER_PG=15 $(GO) test -race -timeout 25m -short ./internal/... ./examples/... ./migrations/... ./integration/...
+
+short:            ## the quick ones
+	$(GO) test -short ./...
+
+lint:             ## vet, format and staticcheck
+	$(GO) vet ./...
+	@test -z "$$($(TOOL) gofumpt -l . | tee /dev/stderr)" || { echo 'run "make fmt"'; exit 1; }
+	$(TOOL) staticcheck ./...
+
+fmt:
+	$(TOOL) gofumpt -w .
+
+fuzz:             ## each fuzz target for FUZZTIME
+	@for f in $$(grep -rl '^func Fuzz' --include='*_test.go' .); do \
+	  for n in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\).*/\1/p' $$f); do \
+	    echo "$$n in $$(dirname $$f)"; $(GO) test -run '^$$' -fuzz "^$$n$$" -fuzztime $(FUZZTIME) $$(dirname $$f) || exit 1; done; done
+
+bench:            ## Go benchmarks of the hot paths, on a PostgreSQL with durable settings
+	NOTIFYWORKER_PG_DURABLE=1 $(GO) test -run '^$$' -bench . -benchtime 2s ./internal/... ./integration/...
+
+clean:
+	rm -rf bin
