@@ -139,6 +139,28 @@ func TestWaitingForATableDoesNotHoldOthersUp(t *testing.T) {
 	wantUp(t, c, options(), "")
 }
 
+func TestAClientIsNeverTheVictimOfADeadlock(t *testing.T) {
+	t.Parallel()
+	d := pgtest.Empty(t)
+	c, client := d.Conn(t), d.Conn(t)
+	o := options()
+	o.Migrations.(fstest.MapFS)["0004_more.sql"] = file(`CREATE TABLE :"schema".additions (id int);`)
+	defs := o.Triggers.(fstest.MapFS)
+	defs["30_more.sql"] = file(`CREATE OR REPLACE TRIGGER zz_last AFTER INSERT ON :"schema".additions FOR EACH ROW EXECUTE FUNCTION :"schema".announce();`)
+	up(t, c, o)
+	defs["40_new.sql"] = file(`SELECT 1;`)
+
+	// The client has the table that migrate wants last, and will want the one that migrate has by then.
+	exec(t, client, "BEGIN; INSERT INTO notifyworker.additions VALUES (1)")
+	result, pid := upApart(t, t.Context(), d, o)
+	pgtest.WaitBlocked(t, c, pid)
+	exec(t, client, "INSERT INTO notifyworker.jobs (status) VALUES ('PENDING'); COMMIT")
+	if err := <-result; err != nil {
+		t.Error(err)
+	}
+	d.NoServerErrors(t, "canceling statement due to lock timeout")
+}
+
 func TestDefinitionsAreNeverSeenByHalves(t *testing.T) {
 	t.Parallel()
 	c := pgtest.Empty(t).Conn(t)

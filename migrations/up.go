@@ -23,7 +23,7 @@ type Options struct {
 	// one that is installed, and means DefaultVariant in a new schema.
 	Variant    string
 	Migrations fs.FS         // nil means Files
-	LockWait   time.Duration // how long a statement may queue for a lock, with others queueing behind it; 0 means 3s
+	LockWait   time.Duration // how long a statement may queue for a lock, with others queueing behind it; 0 means 500ms
 	Patience   time.Duration // how long to try again when LockWait was not enough; 0 means 5m
 	Log        func(string)  // is told what is waited for; nil means nobody
 }
@@ -36,7 +36,8 @@ func (o Options) withDefaults() (Options, error) {
 		o.Migrations = Files
 	}
 	if o.LockWait <= 0 {
-		o.LockWait = 3 * time.Second
+		// Below deadlock_timeout (1s): a client that waits for us while we wait for it never becomes the victim.
+		o.LockWait = 500 * time.Millisecond
 	}
 	if o.Patience <= 0 {
 		o.Patience = 5 * time.Minute

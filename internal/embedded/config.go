@@ -20,6 +20,7 @@ type Config struct {
 	// Durable survives a power cut: fsync and full_page_writes stay on. For benchmarks, demos and crash tests.
 	Durable  bool
 	Settings map[string]string // postgresql.conf settings, over all that this package sets
+	Log      func(string)      // is told what takes seconds, such as fetching the package; nil means nobody
 }
 
 // kinds of Choice that are no folder.
@@ -34,6 +35,12 @@ type wanted struct {
 	kind  string
 	dir   string
 	major int // 0 for any
+}
+
+func (c Config) log(text string) {
+	if c.Log != nil {
+		c.Log(text)
+	}
 }
 
 func (c Config) wanted() (wanted, error) {

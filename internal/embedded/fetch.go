@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Package makes sure that the pinned package of a major (0 means the newest) is in the cache, fetching it at most once,
@@ -19,7 +20,7 @@ func Package(ctx context.Context, major int) (Binaries, error) {
 	return Find(ctx, Config{Choice: choiceNPM, Major: major})
 }
 
-func findPackage(ctx context.Context, acct account, major int) (Binaries, error) {
+func findPackage(ctx context.Context, acct account, major int, log func(string)) (Binaries, error) {
 	p, err := packageFor(major)
 	if err != nil {
 		return Binaries{}, err
@@ -32,7 +33,7 @@ func findPackage(ctx context.Context, acct account, major int) (Binaries, error)
 	source := "cache"
 	if !unpacked(dir) {
 		source = choiceNPM
-		if err := fetch(ctx, p, cache, dir); err != nil {
+		if err := fetch(ctx, p, cache, dir, log); err != nil {
 			return Binaries{}, fmt.Errorf("fetch %s@%s: %w", p.name, p.version, err)
 		}
 	}
@@ -44,8 +45,12 @@ func unpacked(dir string) bool {
 	return err == nil
 }
 
+const fetchWithin = 3 * time.Minute
+
 // fetch unpacks a package into dir. Callers that come at once wait for one another, and only the first fetches.
-func fetch(ctx context.Context, p pkg, cache, dir string) error {
+func fetch(ctx context.Context, p pkg, cache, dir string, log func(string)) error {
+	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
+	defer cancel()
 	npm, err := exec.LookPath("npm")
 	if err != nil {
 		return errors.New("npm is not installed")
@@ -64,6 +69,7 @@ func fetch(ctx context.Context, p pkg, cache, dir string) error {
 			os.RemoveAll(l)
 		}
 	}
+	log(fmt.Sprintf("fetching PostgreSQL %s with npm, once (about 23 MB, into %s)", p.version, cache))
 	tmp, err := os.MkdirTemp(cache, "fetch-")
 	if err != nil {
 		return err
@@ -72,10 +78,15 @@ func fetch(ctx context.Context, p pkg, cache, dir string) error {
 	cmd := exec.CommandContext(ctx, npm, "pack", "--silent", "--ignore-scripts", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=3000", // offline: say so soon
 		"--pack-destination", tmp, p.name+"@"+p.version)
 	cmd.Dir = tmp
+	cmd.WaitDelay = 5 * time.Second
 	if !writableHome() { // npm refuses to work without a place for its cache
 		cmd.Env = append(os.Environ(), "npm_config_cache="+filepath.Join(tmp, "npm"))
 	}
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("npm pack: %w: %s", err, bytes.TrimSpace(out))
 	}
 	tgz, err := filepath.Glob(filepath.Join(tmp, "*.tgz"))
@@ -90,14 +101,14 @@ func fetch(ctx context.Context, p pkg, cache, dir string) error {
 	if got := base64.StdEncoding.EncodeToString(sum[:]); got != p.digest {
 		return fmt.Errorf("the tarball has digest sha512-%s, and sha512-%s is pinned: it is not what was reviewed", got, p.digest)
 	}
-	out := filepath.Join(tmp, "out")
-	if err := unpack(raw, out); err != nil {
+	dst := filepath.Join(tmp, "out")
+	if err := unpack(raw, dst); err != nil {
 		return fmt.Errorf("unpack: %w", err)
 	}
 	if err := os.RemoveAll(dir); err != nil { // half a package, were there one
 		return err
 	}
-	if err := os.Rename(out, dir); err != nil {
+	if err := os.Rename(dst, dir); err != nil {
 		return err
 	}
 	prunePackages(cache)

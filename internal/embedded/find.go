@@ -37,7 +37,7 @@ func find(ctx context.Context, acct account, cfg Config) (Binaries, error) {
 		name string
 		find func() (Binaries, error)
 	}
-	pkg := source{"npm package", func() (Binaries, error) { return findPackage(ctx, acct, w.major) }}
+	pkg := source{"npm package", func() (Binaries, error) { return findPackage(ctx, acct, w.major, cfg.log) }}
 	sys := source{"installed servers", func() (Binaries, error) { return system(ctx, acct, w.major) }}
 	var order []source
 	switch {

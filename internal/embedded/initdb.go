@@ -80,6 +80,7 @@ func (s *Server) makeTemplate(ctx context.Context, cache, tmpl, lockPath, origin
 	if initialised(tmpl) {
 		return nil // another process was faster
 	}
+	s.cfg.log("making a data folder of PostgreSQL " + s.Full + ", once (copied from then on)")
 	pruneTemplates(cache)
 	// initdb works in the server's home, where the account is sure to get; the cache may be closed to it.
 	made := filepath.Join(s.home, "init")
