@@ -154,6 +154,9 @@ func TestAClientIsNeverTheVictimOfADeadlock(t *testing.T) {
 	exec(t, client, "BEGIN; INSERT INTO notifyworker.additions VALUES (1)")
 	result, pid := upApart(t, t.Context(), d, o)
 	pgtest.WaitBlocked(t, c, pid)
+	// Past deadlock_timeout: a migrate that still waits for the same lock would not look for a circle any more, and the
+	// client would be the one to find it. The server has no event for that.
+	time.Sleep(1200 * time.Millisecond)
 	exec(t, client, "INSERT INTO notifyworker.jobs (status) VALUES ('PENDING'); COMMIT")
 	if err := <-result; err != nil {
 		t.Error(err)
