@@ -27,10 +27,6 @@ const (
 	statementMissing       = "26000"
 )
 
-// retryableClasses are SQLSTATE classes in which the same call may succeed later: connection, transaction rollback,
-// resources, operator intervention, system error.
-var retryableClasses = []string{"08", "40", "53", "57", "58"}
-
 // Retryable says whether the same call may succeed a little later: the connection broke, the server restarts, is full or
 // is read-only for the moment, a lock or a statement took too long. A nil error is not retryable.
 func Retryable(err error) bool {
@@ -43,10 +39,10 @@ func Retryable(err error) bool {
 		case readOnlySQLTransaction, queryCanceled, idleInTransaction, lockNotAvailable, objectInUse, statementExists, statementMissing:
 			return true
 		}
-		for _, c := range retryableClasses {
-			if strings.HasPrefix(pg.Code, c) {
-				return true
-			}
+		switch pg.Code[:min(2, len(pg.Code))] {
+		// Connection, transaction rollback, resources, operator intervention, system error.
+		case "08", "40", "53", "57", "58":
+			return true
 		}
 		return false
 	}

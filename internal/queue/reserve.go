@@ -48,6 +48,7 @@ func (s *Store) Reserve(ctx context.Context, n int) (Reservation, error) {
 	defer done()
 	r, err := s.reserve(ctx, n, false)
 	if err != nil {
+		s.redial(err)
 		if Retryable(err) || SetupProblem(err) {
 			return Reservation{}, fmt.Errorf("reserve: %w", err)
 		}

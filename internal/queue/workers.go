@@ -22,6 +22,7 @@ func (s *Store) Register(ctx context.Context, w WorkerInfo) error {
 	ctx, done := s.bound(ctx)
 	defer done()
 	if _, err := s.cfg.DB.Exec(ctx, s.sql.register, s.cfg.WorkerID, w.Host, w.PID, w.Version, w.Slots); err != nil {
+		s.redial(err)
 		return fmt.Errorf("register worker %s: %w", s.cfg.WorkerID, err)
 	}
 	return nil
@@ -49,6 +50,7 @@ func (s *Store) one(what string, rows int64, err error) error {
 		err = ErrUnregistered
 	}
 	if err != nil {
+		s.redial(err)
 		return fmt.Errorf("%s of worker %s: %w", what, s.cfg.WorkerID, err)
 	}
 	return nil

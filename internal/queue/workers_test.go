@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"notifyworker/internal/pgtest"
 	"notifyworker/internal/queue"
 )
 
@@ -129,5 +130,61 @@ func TestSweepRepairsAdditionsWhoseJobWasDeletedByHand(t *testing.T) {
 	}
 	if j := tb.one(); string(j.Config) != `{"catalogId": "c", "productIds": ["p2"]}` {
 		t.Errorf("got %s", j.Config)
+	}
+}
+
+func TestAWorkersSessionIsHardenedWhateverTheRolesDefaults(t *testing.T) {
+	d := pgtest.DB(t)
+	c := d.Conn(t)
+	if _, err := c.Exec(t.Context(), `ALTER DATABASE `+d.Name+` SET default_transaction_isolation = 'serializable'`); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := queue.OpenPool(t.Context(), d.URL, "test", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	s, err := queue.New(queue.Config{DB: pool, WorkerID: workerA})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Reserve(t.Context(), 1); err != nil {
+		t.Errorf("hardened: %v", err)
+	}
+	plain, err := queue.New(queue.Config{DB: d.Pool(t), WorkerID: workerA})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plain.Reserve(t.Context(), 1); !queue.SetupProblem(err) || queue.Advice(err) == "" {
+		t.Errorf("a serializable session: %v", err)
+	}
+}
+
+func TestAReadOnlyServerIsRetryableAndItsConnectionsAreDropped(t *testing.T) {
+	d := pgtest.DB(t)
+	pool, err := queue.OpenPool(t.Context(), d.URL, "test", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	s, err := queue.New(queue.Config{DB: pool, WorkerID: workerA})
+	if err != nil {
+		t.Fatal(err)
+	}
+	operator := d.Conn(t)
+	if _, err := operator.Exec(t.Context(), `ALTER DATABASE `+d.Name+` SET default_transaction_read_only = on`); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Register(t.Context(), queue.WorkerInfo{}); !queue.ReadOnly(err) || !queue.Retryable(err) || queue.Advice(err) == "" {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := s.Reserve(t.Context(), 1); !queue.ReadOnly(err) {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := operator.Exec(t.Context(), `ALTER DATABASE `+d.Name+` SET default_transaction_read_only = off`); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Register(t.Context(), queue.WorkerInfo{Slots: 1}); err != nil {
+		t.Errorf("writable again: %v", err)
 	}
 }

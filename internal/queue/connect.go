@@ -1,0 +1,69 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// sessionSettings are what every session of a worker asks the server for, unless the connection string says otherwise: its
+// statements are short, so whatever takes long is stuck; the protocol needs READ COMMITTED whatever the role's default is;
+// and the server notices within 5 s that this process is gone from the network, so that its locks end with it.
+func sessionSettings() map[string]string {
+	return map[string]string{
+		"default_transaction_isolation":       "read committed",
+		"lock_timeout":                        "5s",
+		"statement_timeout":                   "15s",
+		"idle_in_transaction_session_timeout": "30s",
+		"tcp_keepalives_idle":                 "2",
+		"tcp_keepalives_interval":             "1",
+		"tcp_keepalives_count":                "3",
+		"timezone":                            "UTC",
+	}
+}
+
+// Harden fills in the settings of a worker's session. It leaves alone what the connection string sets itself, and picks
+// the server that accepts writes where several are named.
+func Harden(cfg *pgx.ConnConfig, application string) {
+	if cfg.RuntimeParams == nil {
+		cfg.RuntimeParams = map[string]string{}
+	}
+	if cfg.RuntimeParams["application_name"] == "" {
+		cfg.RuntimeParams["application_name"] = application
+	}
+	for name, value := range sessionSettings() {
+		if _, set := cfg.RuntimeParams[name]; !set {
+			cfg.RuntimeParams[name] = value
+		}
+	}
+	if len(cfg.Fallbacks) > 0 && cfg.ValidateConnect == nil {
+		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = 5 * time.Second
+	}
+}
+
+// OpenPool returns a pool of at most conns hardened connections for the Store. It connects when it is first used, so a
+// server that is down for the moment is no error here.
+func OpenPool(ctx context.Context, url, application string, conns int) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("connection string: %w", err)
+	}
+	cfg.MaxConns = int32(min(max(conns, 2), 1000))
+	Harden(cfg.ConnConfig, application)
+	return pgxpool.NewWithConfig(ctx, cfg)
+}
+
+// redial drops the pool's connections after an error that says that this server doesn't accept writes: after a fail-over
+// another one does.
+func (s *Store) redial(err error) {
+	if pool, ok := s.cfg.DB.(interface{ Reset() }); ok && ReadOnly(err) {
+		pool.Reset()
+	}
+}
