@@ -1,0 +1,98 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"notifyworker/internal/listen"
+	"notifyworker/internal/queue"
+)
+
+// staleAfter is well below the age at which a worker's row counts for nothing: after such a gap between two beats some
+// commits may have passed over our wish to be notified.
+const staleAfter = 30 * time.Second
+
+// register makes this worker known; false when the stop came first.
+func (w *Worker) register(stop context.Context) bool {
+	var trouble trouble
+	for stop.Err() == nil {
+		began := time.Now()
+		ctx, done := context.WithTimeout(stop, statementTimeout)
+		err := w.store.Register(ctx, w.cfg.Info)
+		done()
+		if stop.Err() != nil {
+			return err == nil
+		}
+		if trouble.changed(err) {
+			w.logTrouble(err, "register the worker")
+		}
+		if err == nil {
+			w.log.Info().Int("slots", w.cfg.Slots).Bool("polling", w.cfg.Polling).Msg("worker started")
+			return true
+		}
+		sleep(stop, trouble.delay(err, began))
+	}
+	return false
+}
+
+// beat tells the others that this worker lives. The store sends the own echo along.
+func (w *Worker) beat(ctx context.Context) {
+	var trouble trouble
+	last := time.Now()
+	for n := uint64(1); sleep(ctx, w.cfg.BeatEvery); n++ {
+		at := time.Now()
+		running, _ := w.slots.counts()
+		wish := w.wish.Load()
+		sctx, done := context.WithTimeout(ctx, statementTimeout)
+		err := w.store.Beat(sctx, running, wish, w.cfg.EchoChannel, strconv.FormatUint(n, 10))
+		if errors.Is(err, queue.ErrUnregistered) { // somebody thought us dead
+			if err = w.store.Register(sctx, w.cfg.Info); err == nil {
+				w.distrust()
+			}
+		}
+		done()
+		if !wish && w.wish.Load() {
+			w.distrust() // the beat may have overwritten a wish that was committed after it began
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if trouble.changed(err) {
+			w.logTrouble(err, "tell the others that this worker lives")
+		}
+		w.stats.beat(err)
+		if err != nil {
+			continue
+		}
+		if at.Sub(last) > max(staleAfter, 3*w.cfg.BeatEvery) {
+			w.distrust()
+		}
+		last = time.Now()
+		if w.cfg.Beaten != nil {
+			w.cfg.Beaten(at)
+		}
+	}
+}
+
+// distrust makes the loop say again that it wants to be notified, and look, before it sleeps.
+func (w *Worker) distrust() {
+	if w.cfg.Polling {
+		return
+	}
+	w.rearm.Store(true)
+	w.cfg.Bell.Ring(listen.Nudged)
+}
+
+// deregister takes this worker off the list; a row that stays is found by its last beat.
+func (w *Worker) deregister(end context.Context) {
+	if end.Err() != nil {
+		return
+	}
+	ctx, done := context.WithTimeout(end, 2*time.Second)
+	defer done()
+	if err := w.store.Deregister(ctx); err != nil {
+		w.log.Debug().Err(err).Msg("the worker could not be taken off the list")
+	}
+}

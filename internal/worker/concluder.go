@@ -1,0 +1,265 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"notifyworker/internal/queue"
+)
+
+const (
+	maxBatch  = 500 // completions in one statement
+	returners = 2   // goroutines that return jobs, each one job a call
+
+	busyFirst = 10 * time.Millisecond // somebody holds the row's lock: tried again after this, doubled each time
+	busyCap   = time.Second
+)
+
+// conclusion is an outcome on its way to the table.
+type conclusion struct {
+	*hold
+	out   queue.Outcome
+	tries int       // that failed, or met a locked row
+	at    time.Time // not before
+	bare  bool      // its note was refused by the database: returned without it
+}
+
+// concluder writes outcomes: completions many at a time, returns one by one. It adds no delay: what comes while nothing is
+// being written is written at once, what comes meanwhile goes with the next batch. How much can pile up is bounded by slots.
+type concluder struct {
+	w         *Worker
+	completed *lane
+	returned  *lane
+}
+
+func newConcluder(w *Worker) concluder {
+	return concluder{w: w, completed: newLane(), returned: newLane()}
+}
+
+// run writes until ctx ends.
+func (c *concluder) run(ctx context.Context) {
+	var wg sync.WaitGroup
+	var trouble sharedTrouble
+	wg.Go(func() {
+		c.completed.drive(ctx, maxBatch, func(batch []*conclusion) { c.complete(ctx, batch, &trouble) })
+	})
+	for range returners {
+		wg.Go(func() { c.returned.drive(ctx, 1, func(one []*conclusion) { c.giveBack(ctx, one[0], &trouble) }) })
+	}
+	wg.Wait()
+}
+
+func (c *concluder) put(x *conclusion) { c.lane(x).put(x) }
+
+func (c *concluder) lane(x *conclusion) *lane {
+	if x.out.Kind == queue.Completed || x.out.Kind == queue.CompletedWithErrors {
+		return c.completed
+	}
+	return c.returned
+}
+
+func (c *concluder) complete(ctx context.Context, batch []*conclusion, trouble *sharedTrouble) {
+	rows := make([]queue.Completion, len(batch))
+	byID := make(map[int64]*conclusion, len(batch))
+	for i, x := range batch {
+		rows[i] = queue.Completion{ID: x.job.ID, Token: x.job.Token, WithErrors: x.out.Kind == queue.CompletedWithErrors, Result: x.out.Result}
+		byID[x.job.ID] = x
+	}
+	sctx, done := context.WithTimeout(ctx, statementTimeout)
+	res, err := c.w.store.Complete(sctx, rows)
+	done()
+	switch {
+	case ctx.Err() != nil && err != nil:
+		c.again(batch, err)
+	case err != nil && !retryable(err) && len(batch) > 1:
+		// One row that the database does not take must not keep back the others.
+		half := len(batch) / 2
+		c.complete(ctx, batch[:half], trouble)
+		c.complete(ctx, batch[half:], trouble)
+	case err != nil && !retryable(err):
+		x := batch[0]
+		x.out = checked(queue.Outcome{Kind: queue.Failed, Err: fmt.Errorf("the work was done, but its result can't be stored: %w", err)})
+		x.tries = 0
+		c.put(x)
+	case err != nil:
+		trouble.note(c.w, err, "complete jobs")
+		c.again(batch, err)
+	default:
+		trouble.note(c.w, nil, "complete jobs")
+		settle := func(ids []int64, outcome string) {
+			for _, id := range ids {
+				if x := byID[id]; x != nil {
+					delete(byID, id)
+					if outcome == "" {
+						outcome := outcomeOf(x.out.Kind)
+						c.w.settle(x.hold, x.out, outcome, 0)
+						continue
+					}
+					c.w.settle(x.hold, x.out, outcome, 0)
+				}
+			}
+		}
+		settle(res.Done, "")
+		settle(res.Lost, outcomeLost)
+		rest := make([]*conclusion, 0, len(byID)) // Busy, and whatever was not answered for
+		for _, x := range batch {
+			if byID[x.job.ID] == x {
+				rest = append(rest, x)
+			}
+		}
+		c.again(rest, nil)
+	}
+}
+
+var causes = map[queue.Kind]queue.Cause{
+	queue.Refused: queue.CauseRefused, queue.Failed: queue.CauseFailed, queue.Permanent: queue.CausePermanent, queue.Released: queue.CauseReleased,
+}
+
+func (c *concluder) giveBack(ctx context.Context, x *conclusion, trouble *sharedTrouble) {
+	r := queue.Return{ID: x.job.ID, Token: x.job.Token, Cause: causes[x.out.Kind], Err: x.out.Err.Error(), Note: x.out.Result,
+		Delay: x.out.Delay, Limit: x.settings.Limit(x.job.MaxAttempts)}
+	if x.bare {
+		r.Note = nil
+	}
+	if r.Delay == 0 && (x.out.Kind == queue.Refused || x.out.Kind == queue.Failed) {
+		r.Delay = x.settings.Backoff(x.job.Attempt)
+	}
+	sctx, done := context.WithTimeout(ctx, statementTimeout)
+	res, err := c.w.store.Requeue(sctx, r)
+	done()
+	one := []*conclusion{x}
+	switch {
+	case err != nil && !retryable(err) && len(r.Note) > 0:
+		x.bare = true
+		x.out.Err = fmt.Errorf("%s (its result can't be stored: %s)", x.out.Err, bounded(err.Error(), maxLogged))
+		x.out = checked(x.out)
+		c.put(x)
+	case err != nil:
+		if ctx.Err() == nil {
+			trouble.note(c.w, err, "return a job")
+		}
+		c.again(one, err)
+	case res.Verdict == queue.Busy:
+		trouble.note(c.w, nil, "return a job")
+		c.again(one, nil)
+	default:
+		trouble.note(c.w, nil, "return a job")
+		name := string(res.Verdict)
+		if x.out.Kind == queue.Released && res.Verdict == queue.Requeued {
+			name = outcomeOf(queue.Released)
+		}
+		c.w.settle(x.hold, x.out, name, res.MergedInto)
+	}
+}
+
+// again puts back what was not written: err says why, nil that the rows are locked by somebody. What a rescue must have
+// found meanwhile is given up.
+func (c *concluder) again(batch []*conclusion, err error) {
+	for _, x := range batch {
+		if c.w.slots.overdue(x.hold) {
+			c.w.settle(x.hold, x.out, outcomeUnwritten, 0)
+			continue
+		}
+		d := growing(busyFirst, busyCap, min(x.tries, 20))
+		if err != nil {
+			d = growing(troubleFirst, troubleCap, min(x.tries, 20))
+		}
+		x.tries++
+		x.at = time.Now().Add(d)
+		c.put(x)
+	}
+}
+
+// sharedTrouble is a trouble of several goroutines.
+type sharedTrouble struct {
+	mu sync.Mutex
+	t  trouble
+}
+
+func (s *sharedTrouble) note(w *Worker, err error, doing string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.t.changed(err) {
+		w.logTrouble(err, doing)
+	}
+}
+
+// lane is a line of conclusions before one kind of statement.
+type lane struct {
+	wake chan struct{} // has room for one: there is something new
+
+	mu    sync.Mutex
+	items []*conclusion
+}
+
+func newLane() *lane { return &lane{wake: make(chan struct{}, 1)} }
+
+func (l *lane) put(x *conclusion) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.items = append(l.items, x)
+	l.signal()
+}
+
+func (l *lane) signal() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns up to n that may be written now, oldest first; when there is none, how long until there is (negative: unknown).
+func (l *lane) take(n int) (batch []*conclusion, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	wait = -1
+	seen := make(map[int64]bool, min(n, len(l.items))) // two reservations of one job can't go by one id in one statement
+	rest := l.items[:0]
+	for _, x := range l.items {
+		left := x.at.Sub(now)
+		if left <= 0 && len(batch) < n && !seen[x.job.ID] {
+			seen[x.job.ID] = true
+			batch = append(batch, x)
+			continue
+		}
+		rest = append(rest, x)
+		if left = max(left, 0); wait < 0 || left < wait {
+			wait = left
+		}
+	}
+	clear(l.items[len(rest):])
+	l.items = rest
+	if cap(l.items) > 4*maxBatch && len(l.items) < maxBatch {
+		l.items = slices.Clone(l.items) // give back what a burst needed
+	}
+	if len(batch) > 0 && len(rest) > 0 {
+		l.signal() // another goroutine of the lane may go on
+	}
+	return batch, wait
+}
+
+// drive takes and writes until ctx ends.
+func (l *lane) drive(ctx context.Context, n int, write func([]*conclusion)) {
+	for ctx.Err() == nil {
+		batch, wait := l.take(n)
+		if len(batch) > 0 {
+			write(batch)
+			continue
+		}
+		var clock <-chan time.Time
+		if wait >= 0 {
+			t := time.NewTimer(wait)
+			clock = t.C
+			defer t.Stop()
+		}
+		select {
+		case <-l.wake:
+		case <-clock:
+		case <-ctx.Done():
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifyworker/internal/queue"
+)
+
+// patient is a handler that says how its context ended.
+func patient(cause *error) queue.HandlerFunc {
+	return func(ctx context.Context, _ queue.Job) queue.Outcome {
+		if sleep(ctx, time.Minute) {
+			return queue.Outcome{}
+		}
+		*cause = context.Cause(ctx)
+		return queue.Outcome{Kind: queue.Failed, Err: *cause}
+	}
+}
+
+func TestLeasesAreExtendedByOneStatementAQuarter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var cause error
+		x := begin(t, handle(patient(&cause)), func(c *Config, _ *fakeStore) { c.Slots = 20 })
+		for range 20 {
+			x.enqueue("t", 0, 0)
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(70 * time.Second)
+		if n := x.w.Stats().Concluded[Conclusion{"t", "completed"}]; n != 20 || cause != nil {
+			t.Errorf("%d of 20 completed; cause %v", n, cause)
+		}
+		if n := x.count("Extend"); n > 62/2+2 {
+			t.Errorf("%d heartbeats in 62 s of leases of 8 s", n)
+		}
+		beats := x.count("Extend")
+		time.Sleep(time.Minute)
+		if x.count("Extend") != beats {
+			t.Error("heartbeats without anything held")
+		}
+		x.finish(t)
+	})
+}
+
+func TestALostReservationStopsItsHandlerAndWritesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var cause error
+		x := begin(t, handle(patient(&cause)), nil)
+		id := x.enqueue("t", 0, 0)
+		time.Sleep(time.Second)
+		x.steal(id)
+		time.Sleep(3 * time.Second)
+		if !errors.Is(cause, queue.ErrLost) {
+			t.Errorf("the handler's context ended by %v, want %v", cause, queue.ErrLost)
+		}
+		if n := x.w.Stats().Concluded[Conclusion{"t", "lost"}]; n != 1 {
+			t.Errorf("counted: %v", x.w.Stats().Concluded)
+		}
+		if x.count("Requeue")+x.count("Complete") != 0 {
+			t.Error("something was written")
+		}
+		x.mu.Lock()
+		clear(x.ends)
+		x.mu.Unlock()
+		x.finish(t)
+	})
+}
+
+func TestALossFoundByTheLastStatementIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := begin(t, nil, nil)
+		x.w.cfg.Handlers = handle(func(_ context.Context, j queue.Job) queue.Outcome {
+			x.steal(j.ID)
+			if j.ID%2 == 0 {
+				return queue.Outcome{Kind: queue.Failed}
+			}
+			return queue.Outcome{}
+		})
+		for range 10 {
+			x.enqueue("t", 0, 0)
+		}
+		time.Sleep(time.Second)
+		if n := x.w.Stats().Concluded[Conclusion{"other", "lost"}]; n != 10 {
+			t.Errorf("counted: %v", x.w.Stats().Concluded)
+		}
+		x.mu.Lock()
+		clear(x.ends)
+		x.mu.Unlock()
+		x.finish(t)
+	})
+}
+
+func TestHandlersStopWhenTheLeaseMustBeOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var cause error
+		x := begin(t, handle(patient(&cause)), nil)
+		id := x.enqueue("t", 0, 0)
+		time.Sleep(3 * time.Second)
+		x.setFail(func(string) error { return errGone })
+		time.Sleep(5500 * time.Millisecond)
+		if cause != nil {
+			t.Errorf("stopped before its time: %v", cause)
+		}
+		time.Sleep(3 * time.Second)
+		if !errors.Is(cause, queue.ErrLost) {
+			t.Errorf("the handler's context ended by %v, want %v", cause, queue.ErrLost)
+		}
+		x.setFail(nil)
+		time.Sleep(time.Second)
+		if row := x.row(id); row.status == "completed" || len(row.causes) > 0 {
+			t.Errorf("job is %s, returned by %v: nothing may be written", row.status, row.causes)
+		}
+		x.mu.Lock()
+		clear(x.ends)
+		x.mu.Unlock()
+		x.finish(t)
+	})
+}
+
+func TestAnOutcomeWaitsForTheDatabaseAsLongAsItMayCount(t *testing.T) {
+	for _, c := range []struct {
+		outage time.Duration
+		want   string
+	}{{6 * time.Second, "completed"}, {time.Minute, "unwritten"}} {
+		t.Run(c.want, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x := begin(t, handle(ok), func(_ *Config, f *fakeStore) {
+					f.fail = func(method string) error {
+						if method == "Complete" || method == "Extend" {
+							return errGone
+						}
+						return nil
+					}
+				})
+				x.enqueue("t", 0, 0)
+				time.Sleep(c.outage)
+				x.setFail(nil)
+				time.Sleep(3 * time.Second)
+				s := x.w.Stats()
+				if s.Concluded[Conclusion{"t", c.want}] == 0 || s.Unwritten != 0 {
+					t.Errorf("counted: %v, %d unwritten", s.Concluded, s.Unwritten)
+				}
+				time.Sleep(time.Minute)
+				x.mu.Lock()
+				clear(x.ends)
+				x.mu.Unlock()
+				x.finish(t)
+			})
+		})
+	}
+}
+
+func TestProgressIsWrittenWhileTheTokenHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var errs []error
+		x := begin(t, nil, nil)
+		x.w.cfg.Handlers = handle(func(ctx context.Context, j queue.Job) queue.Outcome {
+			report := queue.ProgressFrom(ctx)
+			errs = append(errs, report(ctx, json.RawMessage(`{"done":1}`)), report(ctx, json.RawMessage(`[]`)))
+			x.steal(j.ID)
+			errs = append(errs, report(ctx, json.RawMessage(`{"done":2}`)), report(ctx, json.RawMessage(`{"done":3}`)), context.Cause(ctx))
+			return queue.Outcome{}
+		})
+		id := x.enqueue("t", 0, 0)
+		time.Sleep(time.Second)
+		if errs[0] != nil || errs[1] == nil || !strings.Contains(errs[1].Error(), "not a JSON object") {
+			t.Errorf("progress: %v, then %v", errs[0], errs[1])
+		}
+		for _, err := range errs[2:] {
+			if !errors.Is(err, queue.ErrLost) {
+				t.Errorf("after the loss: %v", err)
+			}
+		}
+		if row := x.row(id); string(row.result) != `{"done":1}` {
+			t.Errorf("result %s", row.result)
+		}
+		if n := x.count("Progress"); n != 2 {
+			t.Errorf("%d statements, want 2", n)
+		}
+		x.mu.Lock()
+		clear(x.ends)
+		x.mu.Unlock()
+		x.finish(t)
+	})
+}
+
+func TestADeadWorkersJobIsRescuedWhenItsLeaseEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		swept := 0
+		x := begin(t, handle(ok), func(c *Config, f *fakeStore) {
+			c.Maintain = []func(context.Context){func(context.Context) { swept++ }}
+			id := f.enqueue("t", 0, 0)
+			f.rows[id].status, f.rows[id].Token, f.rows[id].leaseAt = "running", "a dead worker's", time.Now().Add(5*time.Second)
+		})
+		time.Sleep(5*time.Second + rescueSpread + 100*time.Millisecond)
+		if row := x.row(1); row.status != "completed" {
+			t.Errorf("half a second after the lease the job is %s", row.status)
+		}
+		if n := x.w.Stats().Rescued; n != 1 || swept != 1 {
+			t.Errorf("%d rescued, maintenance called %d times", n, swept)
+		}
+		calls := x.count("Rescue")
+		time.Sleep(10 * time.Minute)
+		if n := x.count("Rescue") - calls; n < 19 || n > 24 {
+			t.Errorf("%d looks for dead workers' jobs in ten minutes", n)
+		}
+		if n := x.count("Sweep"); n < 19 || n > 24 {
+			t.Errorf("%d sweeps in ten minutes", n)
+		}
+		x.finish(t)
+	})
+}
+
+func TestALeaseThatStaysOverdueIsNoBusyLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := begin(t, handle(ok), func(_ *Config, f *fakeStore) {
+			id := f.enqueue("t", 0, 0)
+			f.rows[id].status, f.rows[id].Token, f.rows[id].leaseAt = "running", "a dead worker's", time.Now().Add(-time.Hour)
+			f.fail = func(method string) error {
+				if method == "Rescue" {
+					return errors.New("rescue: one row says no")
+				}
+				return nil
+			}
+		})
+		time.Sleep(time.Minute)
+		if n := x.count("Rescue"); n > 125 {
+			t.Errorf("%d tries in a minute", n)
+		}
+		x.setFail(nil)
+		time.Sleep(time.Second)
+		if row := x.row(1); row.status != "completed" {
+			t.Errorf("job is %s", row.status)
+		}
+		x.finish(t)
+	})
+}

@@ -1,0 +1,184 @@
+package worker
+
+import (
+	"errors"
+	"time"
+
+	"notifyworker/internal/listen"
+	"notifyworker/internal/queue"
+)
+
+// Interrupts when idle, polling when busy. A commit notifies only while some worker wants that; so a worker asks for it
+// before it sleeps, and takes the wish back while it has work anyway. Both cost a statement, the falling asleep three, so
+// neither is done for a moment's sake.
+const (
+	// Busy: the slots are full, or every look finds something, for this long …
+	busyAfter = 50 * time.Millisecond
+	// … or notifications come at such a rate (wakes within the time).
+	busyWakes  = 50
+	busyWithin = 100 * time.Millisecond
+	// Idle again: looks have found nothing for this long, with such pauses between them.
+	calmAfter = 20 * time.Millisecond
+	calmPause = 2 * time.Millisecond
+	// A rest of this length is one: then the loop is not busy without a break.
+	restEnough = time.Millisecond
+	// A barrier that could not be had is tried again after this, and a look made each time.
+	barrierAgain = 500 * time.Millisecond
+)
+
+// sleepiness is what the loop knows of its own sleep.
+type sleepiness struct {
+	wants bool // wants_notify as committed; false also when that is uncertain
+	armed bool // and the barrier was passed since: no commit from now on can fail to ring
+
+	busySince  time.Time // work without a rest since then; zero: not busy
+	emptySince time.Time // without the wish: nothing found since then; zero: the last look found something
+	calm       bool      // without the wish: calmAfter need not be waited for
+	barrierAt  time.Time // not before
+	wakes      int       // by notifications, since wakesFrom
+	wakesFrom  time.Time
+}
+
+// distrust forgets the wish: nobody may have seen it for a while.
+func (q *sleepiness) distrust() { q.wants, q.armed, q.calm = false, false, true }
+
+// looked takes note of a look that found so much for these causes.
+func (q *sleepiness) looked(found int, causes listen.Causes) {
+	now := time.Now()
+	if found > 0 {
+		q.emptySince, q.calm = time.Time{}, false
+		if q.busySince.IsZero() {
+			q.busySince = now
+		}
+	}
+	if causes.Has(listen.Notified) {
+		q.wakes++
+	}
+	if now.Sub(q.wakesFrom) > busyWithin {
+		q.wakes, q.wakesFrom = 0, now
+	}
+}
+
+// rested takes note of a rest with nothing known to be due.
+func (q *sleepiness) rested(d time.Duration) {
+	if d >= restEnough {
+		q.busySince = time.Time{}
+	}
+}
+
+func (q *sleepiness) isBusy() bool {
+	return q.wakes >= busyWakes || !q.busySince.IsZero() && time.Since(q.busySince) >= busyAfter
+}
+
+// busy goes on from a look that found all that it asked for.
+func (r *reserving) busy() time.Duration {
+	if r.quiet.wants && r.quiet.isBusy() {
+		r.stopWanting()
+	}
+	return 0
+}
+
+// full goes on while there is no free slot.
+func (r *reserving) full() time.Duration {
+	q := &r.quiet
+	if !q.wants {
+		return untilWoken
+	}
+	if q.busySince.IsZero() {
+		q.busySince = time.Now()
+	}
+	if !q.isBusy() {
+		return busyAfter - time.Since(q.busySince)
+	}
+	r.stopWanting()
+	return untilWoken
+}
+
+// stopWanting takes the wish back. From here on nobody wakes us, so the next free slot looks unasked; that holds also when
+// the statement fails, since it may have been committed.
+func (r *reserving) stopWanting() {
+	r.quiet.wants, r.quiet.armed = false, false
+	r.quiet.emptySince, r.quiet.calm, r.quiet.wakes = time.Time{}, false, 0
+	r.hungry = true
+	r.wish.Store(false)
+	ctx, done := r.statement(r.stop, r.end)
+	defer done()
+	r.stats.toggled()
+	if err := r.store.WantNotify(ctx, false); err != nil {
+		r.log.Debug().Err(err).Msg("the wish to be notified could not be taken back: some commits notify in vain")
+	}
+}
+
+// fallAsleep goes on from a look after which nothing is known to be due: to sleep if a commit from now on rings the bell,
+// else one step further towards that.
+func (r *reserving) fallAsleep(found int) time.Duration {
+	q := &r.quiet
+	if q.armed {
+		if found > 0 && q.isBusy() {
+			r.stopWanting()
+			return 0
+		}
+		r.hungry = false
+		return untilWoken
+	}
+	if !q.wants {
+		if pause := r.calmDown(found); pause >= 0 {
+			return pause
+		}
+		began := time.Now()
+		r.wish.Store(true) // first, or a beat in between would take it back
+		ctx, done := r.statement(r.stop, r.end)
+		err := r.store.WantNotify(ctx, true)
+		if errors.Is(err, queue.ErrUnregistered) { // somebody thought us dead
+			if err = r.store.Register(ctx, r.cfg.Info); err == nil {
+				err = r.store.WantNotify(ctx, true)
+			}
+		}
+		done()
+		if pause, failed := r.failed(&r.dozing, err, began, "ask for notifications"); failed {
+			return pause
+		}
+		r.stats.toggled()
+		q.wants, q.barrierAt = true, time.Time{}
+	}
+	if left := time.Until(q.barrierAt); left > 0 {
+		return left
+	}
+	began := time.Now()
+	ctx, done := r.statement(r.stop, r.end)
+	ok, err := r.store.Barrier(ctx)
+	done()
+	if pause, failed := r.failed(&r.dozing, err, began, "wait for the commits under way"); failed {
+		return pause
+	}
+	if !ok {
+		// Somebody keeps a transaction open that has decided already whether to notify: its commit may not ring.
+		r.stats.barrierMissed()
+		q.barrierAt = time.Now().Add(barrierAgain)
+		return barrierAgain
+	}
+	q.armed = true
+	return 0 // the look that sees what was committed before the barrier
+}
+
+// calmDown says how long to wait for the next look while work may go on coming: negative when it is time to fall asleep.
+func (r *reserving) calmDown(found int) time.Duration {
+	q := &r.quiet
+	if found > 0 {
+		return 0
+	}
+	if q.emptySince.IsZero() {
+		q.emptySince = time.Now()
+	}
+	if q.calm || time.Since(q.emptySince) >= calmAfter {
+		return -1
+	}
+	return calmPause
+}
+
+// leave takes the wish back for good: a worker that drains needs no notifications.
+func (r *reserving) leave() {
+	if r.quiet.wants && r.end.Err() == nil && r.looking.fails == 0 {
+		r.stopWanting()
+	}
+}

@@ -1,0 +1,201 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"notifyworker/internal/listen"
+	"notifyworker/internal/queue"
+)
+
+const (
+	untilWoken = time.Duration(-1)
+
+	// A job that is due but can't be had (somebody holds its row) is looked for again after this, doubled each time.
+	blockedFirst = 20 * time.Millisecond
+	blockedCap   = time.Second
+
+	// A job that the slow poll found counts as a missed wake-up when it had been due for longer than this: a younger one was
+	// announced at about the moment of the poll.
+	missedAfter = time.Second
+)
+
+// reserving is the loop's memory. Only the goroutine of Run touches it.
+type reserving struct {
+	*Worker
+	stop, end context.Context
+	handlers  *sync.WaitGroup
+
+	hungry  bool          // something may be due that no look has seen
+	causes  listen.Causes // why, since the last look
+	blocked int           // looks in a row that found nothing though something is due
+	looking trouble
+	dozing  trouble // of the calls that lead to sleep
+	poison  trouble
+	strict  bool // the coming pause is for a failure: a ring doesn't end it before troubleStrict
+	quiet   sleepiness
+}
+
+// loop reserves for free slots until stop ends.
+func (w *Worker) loop(stop, end context.Context, handlers *sync.WaitGroup) {
+	r := &reserving{Worker: w, stop: stop, end: end, handlers: handlers, hungry: true, quiet: sleepiness{calm: true}}
+	for stop.Err() == nil {
+		if pause := r.step(); pause != 0 {
+			r.rest(pause)
+		}
+	}
+	r.leave()
+}
+
+// step does what there is to do, and returns how long to rest: not at all, until woken, or until woken but at most so long.
+func (r *reserving) step() time.Duration {
+	if rung := r.cfg.Bell.Take(); rung != 0 {
+		r.stats.woken(rung)
+		r.causes |= rung
+		r.hungry = true
+	}
+	if r.rearm.Swap(false) {
+		r.quiet.distrust()
+		r.hungry = true
+	}
+	free := r.slots.free()
+	if free == 0 {
+		return r.full() // hungry is kept: a freed slot looks again
+	}
+	if !r.hungry {
+		return untilWoken
+	}
+	armed := r.quiet.armed
+	began := time.Now()
+	res, err := r.look(free)
+	if pause, failed := r.failed(&r.looking, err, began, "reserve"); failed {
+		return pause
+	}
+	r.stats.looked(len(res.Jobs))
+	if armed && r.causes.Only(listen.Poll) {
+		r.missed(res.Jobs)
+	}
+	r.quiet.looked(len(res.Jobs), r.causes)
+	r.causes = 0
+	if len(res.Jobs) >= free {
+		r.blocked = 0
+		return r.busy() // there may be more
+	}
+	return r.nothingMore(res)
+}
+
+// look reserves and starts what it got. When a stop came meanwhile, what it got goes back unstarted.
+func (r *reserving) look(n int) (queue.Reservation, error) {
+	asked := time.Now()
+	ctx, done := r.statement(r.stop, r.end)
+	res, err := r.store.Reserve(ctx, n)
+	done()
+	if err != nil {
+		return res, err
+	}
+	if r.poison.changed(res.Poisoned) && res.Poisoned != nil {
+		r.log.Error().Err(res.Poisoned).Msg("a due job can't be reserved and stays where it is: something in the database refuses it")
+	}
+	for _, j := range res.Jobs {
+		r.stats.reserved(j)
+		if r.stop.Err() != nil {
+			r.giveBack(j, asked)
+			continue
+		}
+		r.start(r.end, j, asked, r.handlers)
+	}
+	return res, nil
+}
+
+// nothingMore goes on from a look that found less than it asked for.
+func (r *reserving) nothingMore(res queue.Reservation) time.Duration {
+	if res.NextLease >= 0 {
+		r.leases.within(res.NextLease)
+	}
+	if r.cfg.Polling {
+		r.hungry = false
+		return untilWoken
+	}
+	switch {
+	case res.NextDue != 0:
+		r.blocked = 0
+		if res.NextDue > 0 {
+			r.cfg.Bell.RingIn(res.NextDue)
+		}
+	case len(res.Jobs) > 0:
+		r.blocked = 0
+		return 0
+	default: // due, and yet not got: somebody has its row's lock, or is reserving it this very moment
+		r.cfg.Bell.RingIn(growing(blockedFirst, blockedCap, r.blocked))
+		r.blocked++
+	}
+	return r.fallAsleep(len(res.Jobs))
+}
+
+// failed takes note of how a call ended.
+func (r *reserving) failed(t *trouble, err error, began time.Time, doing string) (pause time.Duration, failed bool) {
+	if r.stop.Err() != nil && err != nil {
+		return 0, true
+	}
+	if t.changed(err) {
+		r.logTrouble(err, doing)
+	}
+	if err == nil {
+		return 0, false
+	}
+	r.strict = true
+	r.hungry = true
+	return t.delay(err, began), true
+}
+
+// rest waits for the bell, a freed slot, the clock or the stop.
+func (r *reserving) rest(pause time.Duration) {
+	var clock <-chan time.Time
+	if r.strict {
+		r.strict = false
+		first := min(pause, troubleStrict)
+		if !sleep(r.stop, first) || pause == first {
+			return
+		}
+		pause -= first
+	}
+	if pause != untilWoken {
+		t := time.NewTimer(pause)
+		defer t.Stop()
+		clock = t.C
+	}
+	began := time.Now()
+	select {
+	case <-r.cfg.Bell.C():
+	case <-r.slots.freed:
+	case <-clock:
+	case <-r.stop.Done():
+	}
+	if !r.hungry {
+		r.quiet.rested(time.Since(began))
+	}
+}
+
+// missed counts jobs that only the slow poll has found.
+func (r *reserving) missed(jobs []queue.Job) {
+	n := 0
+	for _, j := range jobs {
+		if waited(j) > missedAfter {
+			n++
+		}
+	}
+	if n > 0 {
+		r.stats.missed(n)
+		r.log.Warn().Int("jobs", n).Msg("only the slow poll found them: a wake-up was missed")
+	}
+}
+
+// waited is how long a job had been due when it was reserved, by the database's clock.
+func waited(j queue.Job) time.Duration {
+	due := j.CreatedAt
+	if j.RunAfter.After(due) {
+		due = j.RunAfter
+	}
+	return max(0, j.StartedAt.Sub(due))
+}

@@ -1,0 +1,242 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifyworker/internal/listen"
+	"notifyworker/internal/queue"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/rs/zerolog"
+)
+
+func TestNewSaysAllThatIsWrong(t *testing.T) {
+	_, err := New(Config{Slots: -1, BeatEvery: -1, Handlers: map[string]queue.Handler{"x": nil}, Types: map[string]queue.TypeSettings{"y": {Lease: 1}}})
+	for _, want := range []string{"store is missing", "bell is missing", "slots is -1", "beat interval is -1ns", `type "x"`, `type "y": lease is 1ns`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v: want %q in it", err, want)
+		}
+	}
+}
+
+func TestReservesForFreeSlotsOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running, most atomic.Int64
+		x := begin(t, handle(func(context.Context, queue.Job) queue.Outcome {
+			n := running.Add(1)
+			defer running.Add(-1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			time.Sleep(100 * time.Millisecond)
+			return queue.Outcome{}
+		}), func(c *Config, _ *fakeStore) { c.Slots = 3 })
+		for range 30 {
+			x.enqueue("t", 0, 0)
+		}
+		// 10 rounds of 100 ms and some statements; a freed slot that waited for a ring would wait for ever.
+		time.Sleep(1100 * time.Millisecond)
+		if n := x.w.Stats().Concluded[Conclusion{"t", "completed"}]; n != 30 {
+			t.Errorf("%d of 30 completed after 1.1 s", n)
+		}
+		if most.Load() != 3 {
+			t.Errorf("%d ran at once, want 3", most.Load())
+		}
+		x.finish(t)
+	})
+}
+
+func TestARingWhileFullIsRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := begin(t, handle(func(_ context.Context, j queue.Job) queue.Outcome {
+			if j.ID == 1 {
+				time.Sleep(20 * time.Millisecond) // too short for the wish to be taken back
+			}
+			return queue.Outcome{}
+		}), func(c *Config, _ *fakeStore) { c.Slots = 1 })
+		time.Sleep(time.Second)
+		x.enqueue("t", 0, 0)
+		time.Sleep(10 * time.Millisecond)
+		id := x.enqueue("t", 0, 0)
+		time.Sleep(20 * time.Millisecond)
+		if row := x.row(id); row.status != "completed" {
+			t.Errorf("the job that came while the slot was taken is %s", row.status)
+		}
+		x.finish(t)
+	})
+}
+
+func TestADueTimeIsMetWithoutARing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := begin(t, handle(ok), func(_ *Config, f *fakeStore) {
+			f.enqueue("t", 3*time.Second, 0) // before the worker: nobody rings for it
+		})
+		time.Sleep(5 * time.Second)
+		if row := x.row(1); row.status != "completed" || waited(row.Job) > 20*time.Millisecond {
+			t.Errorf("job is %s, waited %v beyond its time", row.status, waited(row.Job))
+		}
+		x.finish(t)
+	})
+}
+
+func TestALockedJobDelaysNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := begin(t, handle(ok), func(_ *Config, f *fakeStore) {
+			f.locked[f.enqueue("t", 0, 0)] = true
+		})
+		time.Sleep(time.Minute)
+		if n := x.count("Reserve"); n > 100 {
+			t.Errorf("%d looks in a minute for a job that can't be had", n)
+		}
+		for range 50 {
+			id := x.enqueue("t", 0, 0)
+			time.Sleep(700 * time.Millisecond)
+			if row := x.row(id); row.status != "completed" || waited(row.Job) > 20*time.Millisecond {
+				t.Errorf("job is %s, waited %v", row.status, waited(row.Job))
+			}
+		}
+		x.mu.Lock()
+		delete(x.locked, 1)
+		x.mu.Unlock()
+		time.Sleep(blockedCap + 100*time.Millisecond)
+		if row := x.row(1); row.status != "completed" {
+			t.Errorf("the job whose lock is gone is %s", row.status)
+		}
+		x.finish(t)
+	})
+}
+
+func TestAnOutageIsRiddenOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &lines{}
+		x := begin(t, handle(ok), func(c *Config, f *fakeStore) {
+			c.Log = zerolog.New(log)
+			f.fail = func(string) error { return errGone }
+		})
+		x.enqueue("t", 0, 0)
+		time.Sleep(10 * time.Minute)
+		if n := x.count("Register"); n > 650 {
+			t.Errorf("%d tries to register in ten minutes", n)
+		}
+		x.setFail(nil)
+		time.Sleep(troubleCap + time.Second)
+		if row := x.row(1); row.status != "completed" {
+			t.Errorf("after the outage the job is %s", row.status)
+		}
+		x.setFail(func(string) error { return errGone })
+		id := x.enqueue("t", 0, 0)
+		x.bell.Ring(listen.Poll)
+		time.Sleep(10 * time.Minute)
+		x.setFail(nil)
+		time.Sleep(troubleCap + time.Second)
+		if row := x.row(id); row.status != "completed" {
+			t.Errorf("after the second outage the job is %s", row.status)
+		}
+		if n := log.count("trying again"); n > 8 {
+			t.Errorf("%d lines about two outages:\n%s", n, log)
+		}
+		x.finish(t)
+	})
+}
+
+func TestAMissingRightIsSaidClearlyAndRetriedSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &lines{}
+		x := begin(t, handle(ok), func(c *Config, f *fakeStore) { c.Log = zerolog.New(log) })
+		time.Sleep(time.Second)
+		before := x.count("Reserve")
+		x.setFail(func(method string) error {
+			if method == "Reserve" {
+				return &pgconn.PgError{Code: "42501", Message: "permission denied for table jobs"}
+			}
+			return nil
+		})
+		id := x.enqueue("t", 0, 0)
+		time.Sleep(time.Minute)
+		if n := x.count("Reserve") - before; n < 5 || n > 30 {
+			t.Errorf("%d tries in a minute, want about 12", n)
+		}
+		if n := log.count("permission denied"); n != 1 {
+			t.Errorf("said %d times, want once:\n%s", n, log)
+		}
+		if log.count("give the worker's role its rights") == 0 {
+			t.Errorf("what to do is not said:\n%s", log)
+		}
+		x.setFail(nil)
+		time.Sleep(troubleSlow + time.Second)
+		if row := x.row(id); row.status != "completed" {
+			t.Errorf("after the repair the job is %s", row.status)
+		}
+		x.finish(t)
+	})
+}
+
+func TestAPoisonedJobIsReportedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &lines{}
+		bell := listen.NewDoorbell()
+		f := newFake(bell)
+		w, err := New(Config{Store: poisoned{f}, Bell: bell, Handlers: handle(ok), Log: zerolog.New(log)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- w.Run(ctx, context.Background()) }()
+		for range 10 {
+			f.enqueue("t", 0, 0)
+			time.Sleep(time.Second)
+		}
+		cancel()
+		<-done
+		bell.Close()
+		if n := log.count("a trigger of the user's"); n != 1 {
+			t.Errorf("said %d times, want once:\n%s", n, log)
+		}
+	})
+}
+
+type poisoned struct{ *fakeStore }
+
+func (p poisoned) Reserve(ctx context.Context, n int) (queue.Reservation, error) {
+	r, err := p.fakeStore.Reserve(ctx, n)
+	r.Poisoned = errors.New("a trigger of the user's")
+	return r, err
+}
+
+// lines is a log to look at.
+type lines struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, string(p))
+	return len(p), nil
+}
+
+func (l *lines) count(part string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, line := range l.all {
+		if strings.Contains(line, part) {
+			n++
+		}
+	}
+	return n
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.all, "")
+}

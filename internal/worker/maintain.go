@@ -1,0 +1,143 @@
+package worker
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"notifyworker/internal/listen"
+)
+
+const (
+	rescueLimit  = 100
+	rescueSpread = 250 * time.Millisecond // workers that know of the same lease don't all rush
+	rescueGap    = 500 * time.Millisecond // between two rescues for leases: one whose row is locked stays overdue
+)
+
+// leaseClock remembers when the next lease known to the loop ends. A single time: the look that follows a rescue tells the
+// one after it.
+type leaseClock struct {
+	poke chan struct{} // has room for one: at was moved
+
+	mu   sync.Mutex
+	at   time.Time // zero: none known
+	last time.Time // when a lease was last looked after
+}
+
+// within takes note that a lease ends in d, unless an earlier one is known.
+func (c *leaseClock) within(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	at := now.Add(d + time.Millisecond + rand.N(rescueSpread))
+	if soonest := c.last.Add(rescueGap); at.Before(soonest) {
+		at = soonest
+	}
+	if !c.at.IsZero() && !at.Before(c.at) {
+		return
+	}
+	c.at = at
+	select {
+	case c.poke <- struct{}{}:
+	default:
+	}
+}
+
+// wait is how long until the next lease ends; a year when none is known.
+func (c *leaseClock) wait() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.at.IsZero() {
+		return 365 * 24 * time.Hour
+	}
+	return time.Until(c.at)
+}
+
+// done forgets the lease that was looked after.
+func (c *leaseClock) done() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at, c.last = time.Time{}, time.Now()
+}
+
+// maintain picks up what dead workers left, when a lease may have ended and at each sweep, until the stop.
+func (w *Worker) maintain(ctx context.Context) {
+	sweep := time.NewTimer(spread(w.cfg.SweepEvery))
+	defer sweep.Stop()
+	lease := time.NewTimer(w.leases.wait())
+	defer lease.Stop()
+	var rescuing, sweeping trouble
+	for {
+		swept := false
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.leases.poke:
+			lease.Reset(w.leases.wait())
+			continue
+		case <-lease.C:
+		case <-sweep.C:
+			swept = true
+		}
+		rescued, err := w.rescue(ctx)
+		if ctx.Err() == nil && rescuing.changed(err) {
+			w.logTrouble(err, "rescue jobs of dead workers")
+		}
+		if swept {
+			err := w.sweep(ctx)
+			if ctx.Err() == nil && sweeping.changed(err) {
+				w.logTrouble(err, "sweep")
+			}
+		}
+		for _, also := range w.cfg.Maintain {
+			if ctx.Err() == nil {
+				also(ctx)
+			}
+		}
+		if swept {
+			sweep.Reset(spread(w.cfg.SweepEvery))
+		} else {
+			w.leases.done()
+		}
+		if !swept || rescued > 0 {
+			w.cfg.Bell.Ring(listen.Nudged) // the look tells when the next lease ends
+		}
+		lease.Reset(w.leases.wait())
+	}
+}
+
+func spread(d time.Duration) time.Duration { return d - rand.N(d/10+1) }
+
+// rescue returns the jobs of dead workers, and says how many it met.
+func (w *Worker) rescue(ctx context.Context) (int, error) {
+	for total := 0; ; {
+		sctx, done := context.WithTimeout(ctx, statementTimeout)
+		found, err := w.store.Rescue(sctx, rescueLimit)
+		done()
+		total += len(found)
+		for _, r := range found {
+			w.stats.rescued()
+			w.log.Warn().Int64("job_id", r.ID).Str("type", r.Type).Str("outcome", string(r.Verdict)).Str("from_worker", r.WorkerID).
+				Msg("job rescued: its worker stopped extending the lease")
+		}
+		if err != nil || len(found) < rescueLimit {
+			return total, err
+		}
+	}
+}
+
+func (w *Worker) sweep(ctx context.Context) error {
+	sctx, done := context.WithTimeout(ctx, statementTimeout)
+	defer done()
+	report, err := w.store.Sweep(sctx)
+	if err != nil {
+		return err
+	}
+	w.stats.swept(int(report.Repaired))
+	if report.Repaired > 0 {
+		w.log.Warn().Int("additions", int(report.Repaired)).Msg("additions without a waiting job were repaired: somebody deletes or changes waiting jobs by hand")
+		w.cfg.Bell.Ring(listen.Nudged)
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package worker
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"notifyworker/internal/listen"
+	"notifyworker/internal/queue"
+)
+
+// Conclusion is a kind of conclusion: what jobs are counted by.
+type Conclusion struct {
+	Type    string // a job type with a handler, "other" for the rest
+	Outcome string // completed, completed_with_errors, concluded, requeued, merged, dead, released, lost, unwritten
+}
+
+// Stats is a snapshot of what a worker has done since it started.
+type Stats struct {
+	Slots, Running int
+	Unwritten      int // outcomes on their way to the table
+
+	Wakes      map[listen.Cause]uint64 // looks that each cause has led to
+	Looks      uint64
+	EmptyLooks uint64 // found nothing
+	Reserved   uint64
+	Concluded  map[Conclusion]uint64
+
+	Rescued  uint64 // jobs of dead workers, by this one
+	Repaired uint64 // additions that belonged to no job: should be 0 for ever
+	Missed   uint64 // jobs that only the slow poll found: should be 0
+
+	Toggles        uint64 // changes of the wish to be notified
+	FailedBarriers uint64 // the sleep could not be trusted
+	LastBeat       time.Time
+	BeatFailing    bool
+
+	Wait Histogram            // from due to reserved, by the database's clock
+	Took map[string]Histogram // from reserved to concluded, by Conclusion.Type
+}
+
+// Stats returns how things stand.
+func (w *Worker) Stats() Stats {
+	running, pending := w.slots.counts()
+	s := w.stats.snapshot()
+	s.Slots, s.Running, s.Unwritten = w.cfg.Slots, running, pending
+	return s
+}
+
+// stats gathers what Stats shows.
+type stats struct {
+	types map[string]bool // that have a handler: whoever may enqueue must not be able to make counters without end
+
+	mu sync.Mutex
+	s  Stats
+}
+
+const otherType = "other"
+
+func newStats(handlers map[string]queue.Handler) *stats {
+	st := &stats{types: map[string]bool{}}
+	for name := range handlers {
+		st.types[name] = true
+	}
+	st.s = Stats{Wakes: map[listen.Cause]uint64{}, Concluded: map[Conclusion]uint64{}, Took: map[string]Histogram{}}
+	return st
+}
+
+func (st *stats) typeName(name string) string {
+	if st.types[name] {
+		return name
+	}
+	return otherType
+}
+
+func (st *stats) snapshot() Stats {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	s := st.s
+	s.Wakes, s.Concluded, s.Took = maps.Clone(s.Wakes), maps.Clone(s.Concluded), maps.Clone(s.Took)
+	return s
+}
+
+func (st *stats) woken(causes listen.Causes) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, c := range causes.All() {
+		st.s.Wakes[c]++
+	}
+}
+
+func (st *stats) looked(found int) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.s.Looks++
+	if found == 0 {
+		st.s.EmptyLooks++
+	}
+}
+
+func (st *stats) reserved(j queue.Job) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.s.Reserved++
+	st.s.Wait.observe(waited(j))
+}
+
+func (st *stats) concluded(jobType, outcome string, took time.Duration) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	name := st.typeName(jobType)
+	st.s.Concluded[Conclusion{name, outcome}]++
+	h := st.s.Took[name]
+	h.observe(took)
+	st.s.Took[name] = h
+}
+
+func (st *stats) beat(err error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.s.BeatFailing = err != nil
+	if err == nil {
+		st.s.LastBeat = time.Now()
+	}
+}
+
+func (st *stats) rescued()       { st.add(&st.s.Rescued, 1) }
+func (st *stats) swept(n int)    { st.add(&st.s.Repaired, n) }
+func (st *stats) missed(n int)   { st.add(&st.s.Missed, n) }
+func (st *stats) toggled()       { st.add(&st.s.Toggles, 1) }
+func (st *stats) barrierMissed() { st.add(&st.s.FailedBarriers, 1) }
+
+func (st *stats) add(to *uint64, n int) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	*to += uint64(n)
+}

@@ -1,0 +1,28 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+
+	"notifyworker/internal/queue"
+)
+
+// Store is the jobs table as a worker needs it. All methods are called concurrently.
+type Store interface {
+	// Reserve takes at most n due jobs. What it says of NextDue and NextLease counts when it returns fewer than n.
+	Reserve(ctx context.Context, n int) (queue.Reservation, error)
+	Complete(ctx context.Context, done []queue.Completion) (queue.Completions, error)
+	Requeue(ctx context.Context, r queue.Return) (queue.Returned, error)
+	Progress(ctx context.Context, id int64, token string, result json.RawMessage) error
+	Extend(ctx context.Context, held []queue.Held) (lost []int64, err error)
+	Rescue(ctx context.Context, limit int) ([]queue.Rescued, error)
+	Sweep(ctx context.Context) (queue.SweepReport, error)
+
+	Register(ctx context.Context, info queue.WorkerInfo) error
+	// Beat says that this worker lives, repeats its wish, and sends nonce to the echo channel, if there is one.
+	Beat(ctx context.Context, busy int, wantsNotify bool, echoChannel, nonce string) error
+	WantNotify(ctx context.Context, wants bool) error
+	// Barrier returns true once every commit that may have missed the last WantNotify is over; false when it can't tell.
+	Barrier(ctx context.Context) (bool, error)
+	Deregister(ctx context.Context) error
+}
