@@ -16,7 +16,7 @@ type statements struct {
 	reserve, requeue, sweep, barrier string
 
 	complete, held, progress, extend, expired string
-	depth, durations                          string
+	depth, durations, purge, purgeRefreshes   string
 	register, beat, wantNotify, deregister    string
 }
 
@@ -30,7 +30,7 @@ func newStatements(schema string) (statements, error) {
 	}
 	for name, into := range map[string]*string{
 		"complete": &s.complete, "held": &s.held, "progress": &s.progress, "extend": &s.extend, "expired": &s.expired,
-		"depth": &s.depth, "durations": &s.durations,
+		"depth": &s.depth, "durations": &s.durations, "purge": &s.purge, "purge_refreshes": &s.purgeRefreshes,
 		"register": &s.register, "beat": &s.beat, "want_notify": &s.wantNotify, "deregister": &s.deregister,
 	} {
 		text, err := files.ReadFile("sql/" + name + ".sql")

@@ -1,0 +1,67 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Retention says how long finished jobs are kept, by outcome. PENDING and RUNNING jobs are kept whatever their age; 0 keeps
+// that outcome for ever.
+type Retention struct {
+	Completed time.Duration // COMPLETED and COMPLETED_WITH_ERRORS, and the refreshes that they brought
+	Failed    time.Duration // dead letters, which can be replayed as long as they are there
+}
+
+// Validate says all that is wrong with r at once.
+func (r Retention) Validate() error {
+	var errs []error
+	for name, d := range map[string]time.Duration{"completed": r.Completed, "failed": r.Failed} {
+		if d < 0 || (d > 0 && d < time.Minute) {
+			errs = append(errs, fmt.Errorf("retention of %s jobs is %v: give at least 1m, or 0 to keep them", name, d))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Purged is what one batch removed.
+type Purged struct {
+	Jobs      int64
+	Refreshes int64
+}
+
+// Purge removes one batch of at most n finished jobs of each outcome that are older than its retention, each in a
+// transaction of its own. Call it again while it removes n of something.
+func (s *Store) Purge(ctx context.Context, r Retention, n int) (Purged, error) {
+	var p Purged
+	if err := r.Validate(); err != nil {
+		return p, err
+	}
+	ctx, done := s.bound(ctx)
+	defer done()
+	for _, rule := range []struct {
+		age      time.Duration
+		statuses []string
+	}{
+		{r.Completed, []string{"COMPLETED", "COMPLETED_WITH_ERRORS"}},
+		{r.Failed, []string{"FAILED"}},
+	} {
+		if rule.age == 0 {
+			continue
+		}
+		tag, err := s.cfg.DB.Exec(ctx, s.sql.purge, rule.statuses, rule.age.Seconds(), n)
+		if err != nil {
+			return p, fmt.Errorf("purge %v jobs: %w", rule.statuses, err)
+		}
+		p.Jobs += tag.RowsAffected()
+	}
+	if r.Completed > 0 {
+		tag, err := s.cfg.DB.Exec(ctx, s.sql.purgeRefreshes, r.Completed.Seconds(), n)
+		if err != nil {
+			return p, fmt.Errorf("purge refreshes: %w", err)
+		}
+		p.Refreshes = tag.RowsAffected()
+	}
+	return p, nil
+}

@@ -1,0 +1,43 @@
+package queue_test
+
+import (
+	"testing"
+	"time"
+
+	"notifyworker/internal/queue"
+)
+
+func TestPurgeRemovesFinishedJobsByAgeAndOutcomeOnly(t *testing.T) {
+	tb := newTable(t)
+	tb.exec(`INSERT INTO notifyworker.jobs (type, status, created_at, run_after, started_at, finished_at, lock_token, lease_expires_at)
+	         SELECT s, s, now() - age, now() - age, now() - age,
+	                CASE WHEN s NOT IN ('PENDING', 'RUNNING') THEN now() - age END,
+	                CASE WHEN s = 'RUNNING' THEN gen_random_uuid() END, CASE WHEN s = 'RUNNING' THEN now() END
+	           FROM unnest(ARRAY['PENDING', 'RUNNING', 'COMPLETED', 'COMPLETED_WITH_ERRORS', 'FAILED']) s,
+	                unnest(ARRAY[interval '1 year', interval '12 days', interval '1 hour']) age, generate_series(1, 2)`)
+	left := func() string {
+		return value[string](tb, `SELECT string_agg(status || ' ' || n, ', ' ORDER BY status) FROM (SELECT status, count(*) n FROM notifyworker.jobs GROUP BY 1) x`)
+	}
+	if p, err := tb.Purge(t.Context(), queue.Retention{}, 100); err != nil || p.Jobs != 0 {
+		t.Fatalf("nothing is to be removed: %+v, %v", p, err)
+	}
+	r := queue.Retention{Completed: 24 * time.Hour, Failed: 90 * 24 * time.Hour}
+	if p, err := tb.Purge(t.Context(), r, 3); err != nil || p.Jobs != 3+2 {
+		t.Fatalf("a batch: %+v, %v", p, err)
+	}
+	for {
+		p, err := tb.Purge(t.Context(), r, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Jobs == 0 {
+			break
+		}
+	}
+	if got, want := left(), "COMPLETED 2, COMPLETED_WITH_ERRORS 2, FAILED 4, PENDING 6, RUNNING 6"; got != want {
+		t.Errorf("left are %s, want %s", got, want)
+	}
+	if _, err := tb.Purge(t.Context(), queue.Retention{Failed: time.Second}, 3); err == nil {
+		t.Error("a retention of a second is accepted")
+	}
+}
