@@ -168,7 +168,7 @@ func TestAFailureReturnsWithBackoffUpToTheLimit(t *testing.T) {
 			c.Types = map[string]queue.TypeSettings{"t": {BackoffBase: time.Second, BackoffCap: 4 * time.Second, MaxAttempts: 4}}
 		})
 		id := x.enqueue("t", 0, 0)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if row := x.row(id); row.status != "failed" || row.Attempt != 4 || row.err != "attempt 4" {
 			t.Errorf("job is %s after %d attempts: %s", row.status, row.Attempt, row.err)
 		}
@@ -191,11 +191,11 @@ func TestARefusalMayNameItsDelay(t *testing.T) {
 			return queue.Outcome{Kind: queue.Refused, Err: errors.New("in flight"), Delay: 42 * time.Second, Result: json.RawMessage(`{"by":7}`)}
 		}), nil)
 		id := x.enqueue("t", 0, 0)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if row := x.row(id); row.err != "in flight" || string(row.result) != `{"by":7}` {
 			t.Errorf("refused: %s, result %s", row.err, row.result)
 		}
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if d := at[1].Sub(at[0]); d < 42*time.Second || d > 42*time.Second+100*time.Millisecond {
 			t.Errorf("came back after %v, want 42s", d)
 		}

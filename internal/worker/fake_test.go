@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"notifyworker/internal/listen"
@@ -415,6 +416,12 @@ func (x *world) row(id int64) fakeRow {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return *x.rows[id]
+}
+
+// pass lets time pass, and everything happen that happens then.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }
 
 // handle makes handlers for type "t".

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,34 +13,43 @@ import (
 	"notifyworker/internal/queue"
 )
 
-// patient is a handler that says how its context ended.
-func patient(cause *error) queue.HandlerFunc {
-	return func(ctx context.Context, _ queue.Job) queue.Outcome {
-		if sleep(ctx, time.Minute) {
-			return queue.Outcome{}
-		}
-		*cause = context.Cause(ctx)
-		return queue.Outcome{Kind: queue.Failed, Err: *cause}
+// patient is a handler of a minute that says how its context ended.
+type patient struct{ cause atomic.Pointer[error] }
+
+func (p *patient) Handle(ctx context.Context, _ queue.Job) queue.Outcome {
+	if sleep(ctx, time.Minute) {
+		return queue.Outcome{}
 	}
+	cause := context.Cause(ctx)
+	p.cause.Store(&cause)
+	return queue.Outcome{Kind: queue.Failed, Err: cause}
+}
+
+// ended is nil while it goes on, or when it has ended well.
+func (p *patient) ended() error {
+	if cause := p.cause.Load(); cause != nil {
+		return *cause
+	}
+	return nil
 }
 
 func TestLeasesAreExtendedByOneStatementAQuarter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var cause error
-		x := begin(t, handle(patient(&cause)), func(c *Config, _ *fakeStore) { c.Slots = 20 })
+		var p patient
+		x := begin(t, handle(p.Handle), func(c *Config, _ *fakeStore) { c.Slots = 20 })
 		for range 20 {
 			x.enqueue("t", 0, 0)
 			time.Sleep(100 * time.Millisecond)
 		}
-		time.Sleep(70 * time.Second)
-		if n := x.w.Stats().Concluded[Conclusion{"t", "completed"}]; n != 20 || cause != nil {
-			t.Errorf("%d of 20 completed; cause %v", n, cause)
+		pass(70 * time.Second)
+		if n := x.w.Stats().Concluded[Conclusion{"t", "completed"}]; n != 20 || p.ended() != nil {
+			t.Errorf("%d of 20 completed; cause %v", n, p.ended())
 		}
 		if n := x.count("Extend"); n > 62/2+2 {
 			t.Errorf("%d heartbeats in 62 s of leases of 8 s", n)
 		}
 		beats := x.count("Extend")
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if x.count("Extend") != beats {
 			t.Error("heartbeats without anything held")
 		}
@@ -49,14 +59,14 @@ func TestLeasesAreExtendedByOneStatementAQuarter(t *testing.T) {
 
 func TestALostReservationStopsItsHandlerAndWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var cause error
-		x := begin(t, handle(patient(&cause)), nil)
+		var p patient
+		x := begin(t, handle(p.Handle), nil)
 		id := x.enqueue("t", 0, 0)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		x.steal(id)
-		time.Sleep(3 * time.Second)
-		if !errors.Is(cause, queue.ErrLost) {
-			t.Errorf("the handler's context ended by %v, want %v", cause, queue.ErrLost)
+		pass(3 * time.Second)
+		if !errors.Is(p.ended(), queue.ErrLost) {
+			t.Errorf("the handler's context ended by %v, want %v", p.ended(), queue.ErrLost)
 		}
 		if n := x.w.Stats().Concluded[Conclusion{"t", "lost"}]; n != 1 {
 			t.Errorf("counted: %v", x.w.Stats().Concluded)
@@ -73,19 +83,19 @@ func TestALostReservationStopsItsHandlerAndWritesNothing(t *testing.T) {
 
 func TestALossFoundByTheLastStatementIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := begin(t, nil, nil)
-		x.w.cfg.Handlers = handle(func(_ context.Context, j queue.Job) queue.Outcome {
+		var x *world
+		x = begin(t, handle(func(_ context.Context, j queue.Job) queue.Outcome {
 			x.steal(j.ID)
 			if j.ID%2 == 0 {
 				return queue.Outcome{Kind: queue.Failed}
 			}
 			return queue.Outcome{}
-		})
+		}), nil)
 		for range 10 {
 			x.enqueue("t", 0, 0)
 		}
-		time.Sleep(time.Second)
-		if n := x.w.Stats().Concluded[Conclusion{"other", "lost"}]; n != 10 {
+		pass(time.Second)
+		if n := x.w.Stats().Concluded[Conclusion{"t", "lost"}]; n != 10 {
 			t.Errorf("counted: %v", x.w.Stats().Concluded)
 		}
 		x.mu.Lock()
@@ -97,21 +107,21 @@ func TestALossFoundByTheLastStatementIsCounted(t *testing.T) {
 
 func TestHandlersStopWhenTheLeaseMustBeOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var cause error
-		x := begin(t, handle(patient(&cause)), nil)
+		var p patient
+		x := begin(t, handle(p.Handle), nil)
 		id := x.enqueue("t", 0, 0)
-		time.Sleep(3 * time.Second)
+		pass(3 * time.Second)
 		x.setFail(func(string) error { return errGone })
-		time.Sleep(5500 * time.Millisecond)
-		if cause != nil {
-			t.Errorf("stopped before its time: %v", cause)
+		pass(5500 * time.Millisecond)
+		if p.ended() != nil {
+			t.Errorf("stopped before its time: %v", p.ended())
 		}
-		time.Sleep(3 * time.Second)
-		if !errors.Is(cause, queue.ErrLost) {
-			t.Errorf("the handler's context ended by %v, want %v", cause, queue.ErrLost)
+		pass(3 * time.Second)
+		if !errors.Is(p.ended(), queue.ErrLost) {
+			t.Errorf("the handler's context ended by %v, want %v", p.ended(), queue.ErrLost)
 		}
 		x.setFail(nil)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if row := x.row(id); row.status == "completed" || len(row.causes) > 0 {
 			t.Errorf("job is %s, returned by %v: nothing may be written", row.status, row.causes)
 		}
@@ -138,14 +148,14 @@ func TestAnOutcomeWaitsForTheDatabaseAsLongAsItMayCount(t *testing.T) {
 					}
 				})
 				x.enqueue("t", 0, 0)
-				time.Sleep(c.outage)
+				pass(c.outage)
 				x.setFail(nil)
-				time.Sleep(3 * time.Second)
+				pass(3 * time.Second)
 				s := x.w.Stats()
 				if s.Concluded[Conclusion{"t", c.want}] == 0 || s.Unwritten != 0 {
 					t.Errorf("counted: %v, %d unwritten", s.Concluded, s.Unwritten)
 				}
-				time.Sleep(time.Minute)
+				pass(time.Minute)
 				x.mu.Lock()
 				clear(x.ends)
 				x.mu.Unlock()
@@ -158,16 +168,16 @@ func TestAnOutcomeWaitsForTheDatabaseAsLongAsItMayCount(t *testing.T) {
 func TestProgressIsWrittenWhileTheTokenHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var errs []error
-		x := begin(t, nil, nil)
-		x.w.cfg.Handlers = handle(func(ctx context.Context, j queue.Job) queue.Outcome {
+		var x *world
+		x = begin(t, handle(func(ctx context.Context, j queue.Job) queue.Outcome {
 			report := queue.ProgressFrom(ctx)
 			errs = append(errs, report(ctx, json.RawMessage(`{"done":1}`)), report(ctx, json.RawMessage(`[]`)))
 			x.steal(j.ID)
 			errs = append(errs, report(ctx, json.RawMessage(`{"done":2}`)), report(ctx, json.RawMessage(`{"done":3}`)), context.Cause(ctx))
 			return queue.Outcome{}
-		})
+		}), nil)
 		id := x.enqueue("t", 0, 0)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if errs[0] != nil || errs[1] == nil || !strings.Contains(errs[1].Error(), "not a JSON object") {
 			t.Errorf("progress: %v, then %v", errs[0], errs[1])
 		}
@@ -197,7 +207,7 @@ func TestADeadWorkersJobIsRescuedWhenItsLeaseEnds(t *testing.T) {
 			id := f.enqueue("t", 0, 0)
 			f.rows[id].status, f.rows[id].Token, f.rows[id].leaseAt = "running", "a dead worker's", time.Now().Add(5*time.Second)
 		})
-		time.Sleep(5*time.Second + rescueSpread + 100*time.Millisecond)
+		pass(5*time.Second + rescueSpread + 100*time.Millisecond)
 		if row := x.row(1); row.status != "completed" {
 			t.Errorf("half a second after the lease the job is %s", row.status)
 		}
@@ -205,7 +215,7 @@ func TestADeadWorkersJobIsRescuedWhenItsLeaseEnds(t *testing.T) {
 			t.Errorf("%d rescued, maintenance called %d times", n, swept)
 		}
 		calls := x.count("Rescue")
-		time.Sleep(10 * time.Minute)
+		pass(10 * time.Minute)
 		if n := x.count("Rescue") - calls; n < 19 || n > 24 {
 			t.Errorf("%d looks for dead workers' jobs in ten minutes", n)
 		}
@@ -228,12 +238,12 @@ func TestALeaseThatStaysOverdueIsNoBusyLoop(t *testing.T) {
 				return nil
 			}
 		})
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		if n := x.count("Rescue"); n > 125 {
 			t.Errorf("%d tries in a minute", n)
 		}
 		x.setFail(nil)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		if row := x.row(1); row.status != "completed" {
 			t.Errorf("job is %s", row.status)
 		}

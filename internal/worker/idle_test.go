@@ -15,7 +15,7 @@ import (
 
 func TestNoWakeUpFallsBetween(t *testing.T) {
 	const slack = 60 * time.Millisecond // a calm-down, a commit under way, some statements
-	for seed := range uint64(100) {
+	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 2))
 			work := time.Duration(rnd.IntN(8)) * time.Millisecond
