@@ -11,7 +11,7 @@ const MinMajor = 15
 
 // Config says what to start. Its zero value is a fast, volatile server for tests, of the newest major that is known.
 type Config struct {
-	// Choice of binaries: "" or "auto" for the cache, the package, an installed server, in this order; "npm" for the
+	// Choice of binaries: "" or "auto" for an installed server, else the package, from the cache or fetched; "npm" for the
 	// package only; "system" for installed servers only; a major such as "15"; or the folder that holds postgres.
 	Choice string
 	Major  int  // only this major; 0 means any from MinMajor on

@@ -45,11 +45,9 @@ func find(ctx context.Context, acct account, cfg Config) (Binaries, error) {
 		order = []source{pkg}
 	case w.kind == choiceSystem:
 		order = []source{sys}
-	case w.major != 0 && w.major != newestPackage:
-		// An older major is asked for to see how the distribution's own build behaves.
-		order = []source{sys, pkg}
 	default:
-		order = []source{pkg, sys}
+		// What is installed needs no network, and is the build that its user knows.
+		order = []source{sys, pkg}
 	}
 	var tried []string
 	for _, s := range order {
