@@ -22,7 +22,6 @@ DECLARE
     at    constant timestamptz := clock_timestamp();
     plain bigint[] := '{}';
     folded bigint[] := '{}';
-    job   bigint;
     r     record;
 BEGIN
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
@@ -54,28 +53,11 @@ BEGIN
             END;
         END IF;
     END LOOP;
-    -- Marked additions whose catalog has no waiting job become a RUNNING job at once.
-    FOR r IN SELECT a.tenant_id, a.catalog_id FROM job_additions a
-              WHERE a.marked AND a.run_after <= at
-                AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = a.tenant_id AND j.catalog_id = a.catalog_id
-                                                     AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH')
-                AND EXISTS (SELECT FROM tenants t WHERE t.id = a.tenant_id)
-              ORDER BY a.run_after, a.id LIMIT p_limit FOR UPDATE OF a SKIP LOCKED LOOP
-        EXIT WHEN cardinality(plain) + cardinality(folded) >= p_limit;
-        IF p_careful THEN
-            BEGIN
-                job := reserve_marked(r.tenant_id, r.catalog_id, p_worker, p_lease_ms, p_leases, p_max_ids);
-            EXCEPTION WHEN OTHERS THEN
-                RAISE WARNING 'additions of catalog % can''t be reserved: %', left(r.catalog_id, 100), SQLERRM;
-                CONTINUE;
-            END;
-        ELSE
-            job := reserve_marked(r.tenant_id, r.catalog_id, p_worker, p_lease_ms, p_leases, p_max_ids);
-        END IF;
-        IF job IS NOT NULL THEN
-            folded := folded || job;
-        END IF;
-    END LOOP;
+    -- Marked additions whose catalog has no waiting job become a RUNNING job at once. Almost always there are none.
+    IF cardinality(plain) + cardinality(folded) < p_limit AND EXISTS (SELECT FROM job_additions a WHERE a.marked) THEN
+        folded := folded || reserve_all_marked(p_limit - cardinality(plain) - cardinality(folded), p_worker, p_lease_ms, p_leases,
+                                               p_max_ids, p_careful);
+    END IF;
     IF cardinality(plain) > 0 THEN
         RETURN QUERY
         UPDATE jobs j SET status = 'RUNNING', lock_token = gen_random_uuid(), worker_id = p_worker,
@@ -148,6 +130,41 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION :"schema".reserve_refresh IS 'Internal: reserves one PRICE_REFRESH, with the additions that joined it.';
 
+-- reserve_all_marked: RUNNING jobs of the marked additions that are due and whose catalog has no waiting job.
+-- returns: the jobs' ids
+-- locks: one addition a catalog, passing over locked ones; then as reserve_marked
+CREATE OR REPLACE FUNCTION :"schema".reserve_all_marked(p_limit integer, p_worker uuid, p_lease_ms integer, p_leases jsonb, p_max_ids integer, p_careful boolean)
+    RETURNS bigint[]
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+DECLARE
+    jobs_made bigint[] := '{}';
+    job       bigint;
+    r         record;
+BEGIN
+    FOR r IN SELECT a.tenant_id, a.catalog_id FROM job_additions a
+              WHERE a.marked AND a.run_after <= clock_timestamp()
+                AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = a.tenant_id AND j.catalog_id = a.catalog_id
+                                                     AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH')
+                AND EXISTS (SELECT FROM tenants t WHERE t.id = a.tenant_id)
+              ORDER BY a.run_after, a.id LIMIT p_limit FOR UPDATE OF a SKIP LOCKED LOOP
+        IF p_careful THEN
+            BEGIN
+                job := reserve_marked(r.tenant_id, r.catalog_id, p_worker, p_lease_ms, p_leases, p_max_ids);
+            EXCEPTION WHEN OTHERS THEN
+                RAISE WARNING 'additions of catalog % can''t be reserved: %', left(r.catalog_id, 100), SQLERRM;
+                CONTINUE;
+            END;
+        ELSE
+            job := reserve_marked(r.tenant_id, r.catalog_id, p_worker, p_lease_ms, p_leases, p_max_ids);
+        END IF;
+        IF job IS NOT NULL THEN
+            jobs_made := jobs_made || job;
+        END IF;
+    END LOOP;
+    RETURN jobs_made;
+END $$;
+COMMENT ON FUNCTION :"schema".reserve_all_marked IS 'Internal: makes RUNNING jobs of marked additions for which no job waits.';
+
 -- reserve_marked: makes a RUNNING job of a catalog's additions for which no job waits.
 -- returns: its id, or NULL when somebody else was faster
 -- locks: the additions (see fold)
@@ -200,21 +217,23 @@ COMMENT ON FUNCTION :"schema".leave_successor IS 'Internal: leaves the empty job
 -- nothing known.
 -- locks: nothing
 CREATE OR REPLACE FUNCTION :"schema".next_due(OUT due_ms double precision, OUT lease_ms double precision)
-    LANGUAGE plpgsql STABLE SET search_path = :"schema", pg_temp AS $$
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+DECLARE
+    due   timestamptz;
+    lease timestamptz;
 BEGIN
-    SELECT extract(epoch FROM least(
-               (SELECT j.run_after FROM jobs j WHERE j.status = 'PENDING' ORDER BY j.run_after LIMIT 1),
-               (SELECT min(a.run_after) FILTER (WHERE a.run_after > '-infinity') FROM job_additions a WHERE a.marked
-                   AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = a.tenant_id AND j.catalog_id = a.catalog_id
-                                                        AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH')),
-               (SELECT clock_timestamp() FROM job_additions a WHERE a.marked AND a.run_after = '-infinity'
-                   AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = a.tenant_id AND j.catalog_id = a.catalog_id
-                                                        AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH') LIMIT 1)
-           ) - clock_timestamp()) * 1000,
-           extract(epoch FROM least(
-               (SELECT j.lease_expires_at FROM jobs j WHERE j.status = 'RUNNING' ORDER BY j.lease_expires_at LIMIT 1),
-               (SELECT min(r.lease_expires_at) FROM refreshes r WHERE r.status = 'ACTIVE')
-           ) - clock_timestamp()) * 1000
-      INTO due_ms, lease_ms;
+    -- Statement by statement, each a probe of one partial index: this is on the way of every job that wakes a sleeper.
+    SELECT j.run_after INTO due FROM jobs j WHERE j.status = 'PENDING' ORDER BY j.run_after LIMIT 1;
+    IF EXISTS (SELECT FROM job_additions a WHERE a.marked) THEN
+        SELECT least(due, min(CASE WHEN a.run_after = '-infinity' THEN clock_timestamp() ELSE a.run_after END)) INTO due
+          FROM job_additions a
+         WHERE a.marked AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = a.tenant_id AND j.catalog_id = a.catalog_id
+                                                             AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH')
+           AND EXISTS (SELECT FROM tenants t WHERE t.id = a.tenant_id);
+    END IF;
+    SELECT j.lease_expires_at INTO lease FROM jobs j WHERE j.status = 'RUNNING' ORDER BY j.lease_expires_at LIMIT 1;
+    SELECT least(lease, min(r.lease_expires_at)) INTO lease FROM refreshes r WHERE r.status = 'ACTIVE';
+    due_ms := extract(epoch FROM due - clock_timestamp()) * 1000;
+    lease_ms := extract(epoch FROM lease - clock_timestamp()) * 1000;
 END $$;
 COMMENT ON FUNCTION :"schema".next_due IS 'For workers: milliseconds until the next job is due and until the next lease ends; NULL when there is none.';
