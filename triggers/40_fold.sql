@@ -9,21 +9,32 @@ CREATE OR REPLACE FUNCTION :"schema".fold(
     p_tenant uuid, p_catalog text, p_job bigint, p_own jsonb, p_max_ids integer,
     OUT ids jsonb, OUT taken integer, OUT full_refresh boolean, OUT more boolean,
     OUT operated_by uuid, OUT trace_id text, OUT attempts integer)
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET jit = off AS $$
 DECLARE
     chunk constant integer := 10000;
     own   constant integer := jsonb_array_length(p_own);
     mine  tid[];
+    sizes integer[];
+    total bigint;
     froms bigint[];
     first bigint;
 BEGIN
     -- The first additions that fit; one that only fits in part is taken whole, and its rest put back below.
-    SELECT array_agg(f.place) FILTER (WHERE f.before < p_max_ids), coalesce(bool_or(f.before >= p_max_ids), false)
-      INTO mine, more
-      FROM (SELECT l.place, own + sum(l.n) OVER (ORDER BY l.id) - l.n AS before
-              FROM (SELECT a.id, a.ctid AS place, jsonb_array_length(a.product_ids) AS n FROM job_additions a
-                     WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog
-                     ORDER BY a.id LIMIT greatest(p_max_ids - own, 0) + 1 FOR UPDATE SKIP LOCKED) l) f;
+    SELECT array_agg(l.place), array_agg(l.n), own + coalesce(sum(l.n), 0) INTO mine, sizes, total
+      FROM (SELECT a.ctid AS place, jsonb_array_length(a.product_ids) AS n FROM job_additions a
+             WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog
+             ORDER BY a.id LIMIT greatest(p_max_ids - own, 0)::bigint + 1 FOR UPDATE SKIP LOCKED) l;
+    more := total > p_max_ids;
+    IF more THEN
+        total := own;
+        FOR i IN 1 .. coalesce(cardinality(mine), 0) LOOP
+            IF total >= p_max_ids THEN
+                mine := mine[1 : i - 1];
+                EXIT;
+            END IF;
+            total := total + sizes[i];
+        END LOOP;
+    END IF;
     taken := coalesce(cardinality(mine), 0);
     IF taken = 0 AND own <= p_max_ids THEN
         SELECT CASE WHEN count(*) = own THEN p_own ELSE coalesce(jsonb_agg(u.e ORDER BY u.o), '[]') END INTO ids
@@ -35,13 +46,14 @@ BEGIN
         -- By place, since the rows are ours: an index condition on 40,000 ids becomes a filter when the planner expects one.
         DELETE FROM job_additions a WHERE a.ctid = ANY (mine)
         RETURNING a.id, a.product_ids, a.full_refresh, a.marked, a.from_job_id, a.job_id, a.operated_by, a.trace_id, a.attempts
-    ), placed AS (
-        SELECT g.product_ids, own + sum(jsonb_array_length(g.product_ids)) OVER (ORDER BY g.id) - jsonb_array_length(g.product_ids) AS before
-          FROM gone g
     ), asked AS (
-        SELECT x.e, x.o::numeric AS place FROM jsonb_array_elements(p_own) WITH ORDINALITY x(e, o)
+        -- place: the job's own ids first, then addition by addition (each has at most 10,000 ids, below 2^14).
+        SELECT x.e, x.o - 4611686018427387904 AS place FROM jsonb_array_elements(p_own) WITH ORDINALITY x(e, o)
         UNION ALL
-        SELECT x.e, p.before + x.o FROM placed p, jsonb_array_elements(p.product_ids) WITH ORDINALITY x(e, o)
+        SELECT g.product_ids -> 0, g.id * 16384 FROM gone g WHERE jsonb_array_length(g.product_ids) = 1
+        UNION ALL
+        SELECT x.e, g.id * 16384 + x.o FROM gone g, jsonb_array_elements(g.product_ids) WITH ORDINALITY x(e, o)
+         WHERE jsonb_array_length(g.product_ids) > 1
     ), once AS (
         SELECT a.e, min(a.place) AS place FROM asked a GROUP BY a.e
     ), merged AS (
@@ -53,12 +65,13 @@ BEGIN
                jsonb_build_object('mergedIntoJobId', p_job), now()
           FROM gone g WHERE g.job_id <> p_job
     )
-    SELECT coalesce((SELECT jsonb_agg(o.e ORDER BY o.place) FROM once o), '[]'),
-           coalesce((SELECT bool_or(g.full_refresh) FROM gone g), false),
-           (SELECT array_agg(g.from_job_id ORDER BY g.from_job_id) FROM gone g WHERE g.from_job_id IS NOT NULL),
-           (SELECT g.operated_by FROM gone g WHERE g.operated_by IS NOT NULL ORDER BY g.id LIMIT 1),
-           (SELECT g.trace_id FROM gone g WHERE g.trace_id IS NOT NULL ORDER BY g.id LIMIT 1),
-           (SELECT CASE WHEN bool_and(g.from_job_id IS NOT NULL) THEN max(g.attempts) ELSE 0 END FROM gone g)
+    SELECT coalesce((SELECT jsonb_agg(o.e ORDER BY o.place) FROM once o), '[]'), t.*
+      FROM (SELECT coalesce(bool_or(g.full_refresh), false),
+                   array_agg(g.from_job_id ORDER BY g.from_job_id) FILTER (WHERE g.from_job_id IS NOT NULL),
+                   (array_agg(g.operated_by ORDER BY g.id) FILTER (WHERE g.operated_by IS NOT NULL))[1],
+                   (array_agg(g.trace_id ORDER BY g.id) FILTER (WHERE g.trace_id IS NOT NULL))[1],
+                   CASE WHEN bool_and(g.from_job_id IS NOT NULL) THEN max(g.attempts) ELSE 0 END
+              FROM gone g) t
       INTO ids, full_refresh, froms, operated_by, trace_id, attempts;
     IF jsonb_array_length(ids) > p_max_ids THEN
         more := true;
