@@ -37,6 +37,12 @@ type Config struct {
 	Log zerolog.Logger
 }
 
+// EchoChannel is the channel on which a process of this id hears itself.
+func EchoChannel(id string) string {
+	name := "notifyworker_echo_" + id
+	return name[:min(len(name), maxChannel)]
+}
+
 const (
 	defaultEchoEvery   = 4 * time.Second
 	defaultEchoTimeout = 2 * time.Second
