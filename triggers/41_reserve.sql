@@ -20,34 +20,38 @@ CREATE OR REPLACE FUNCTION :"schema".reserve(
 #variable_conflict use_column
 DECLARE
     at    constant timestamptz := clock_timestamp();
-    plain  bigint[]; -- to be reserved together
-    single bigint[]; -- one by one
+    plain bigint[] := '{}';
     folded bigint[] := '{}';
-    job    bigint;
+    r     record;
 BEGIN
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         RAISE EXCEPTION 'reserve needs READ COMMITTED, this transaction is %', upper(current_setting('transaction_isolation'))
             USING ERRCODE = 'active_sql_transaction', HINT = 'Set default_transaction_isolation of the worker''s role to ''read committed''.';
     END IF;
-    SELECT coalesce(array_agg(l.id) FILTER (WHERE NOT l.alone), '{}'), coalesce(array_agg(l.id) FILTER (WHERE l.alone), '{}')
-      INTO plain, single
-      FROM (SELECT j.id, p_careful OR j.type = 'PRICE_REFRESH' AS alone FROM jobs j
-             WHERE j.status = 'PENDING' AND j.run_after >= p_from AND j.run_after <= at
-             ORDER BY j.run_after, j.id LIMIT p_limit FOR UPDATE SKIP LOCKED) l;
-    FOREACH job IN ARRAY single LOOP
-        IF NOT p_careful THEN
-            IF reserve_refresh(job, p_worker, p_lease_ms, p_leases, p_max_ids) THEN
-                folded := folded || job;
+    FOR r IN SELECT j.id, j.type = 'PRICE_REFRESH' AS refresh FROM jobs j
+              WHERE j.status = 'PENDING' AND j.run_after >= p_from AND j.run_after <= at
+              ORDER BY j.run_after, j.id LIMIT p_limit FOR UPDATE SKIP LOCKED LOOP
+        IF NOT r.refresh AND NOT p_careful THEN
+            plain := plain || r.id;
+        ELSIF NOT p_careful THEN
+            IF reserve_refresh(r.id, p_worker, p_lease_ms, p_leases, p_max_ids) THEN
+                folded := folded || r.id;
             END IF;
-            CONTINUE;
+        ELSE
+            BEGIN
+                IF NOT r.refresh THEN
+                    UPDATE jobs j SET status = 'RUNNING', lock_token = gen_random_uuid(), worker_id = p_worker,
+                           attempts = least(j.attempts, 2147483646) + 1, started_at = at, updated_at = at,
+                           lease_expires_at = at + coalesce((p_leases ->> j.type)::integer, p_lease_ms) * interval '1 ms'
+                     WHERE j.id = r.id;
+                    folded := folded || r.id;
+                ELSIF reserve_refresh(r.id, p_worker, p_lease_ms, p_leases, p_max_ids) THEN
+                    folded := folded || r.id;
+                END IF;
+            EXCEPTION WHEN OTHERS THEN
+                RAISE WARNING 'job % can''t be reserved: %', r.id, SQLERRM;
+            END;
         END IF;
-        BEGIN
-            IF reserve_carefully(job, p_worker, p_lease_ms, p_leases, p_max_ids) THEN
-                folded := folded || job;
-            END IF;
-        EXCEPTION WHEN OTHERS THEN
-            RAISE WARNING 'job % can''t be reserved: %', job, SQLERRM;
-        END;
     END LOOP;
     -- Marked additions whose catalog has no waiting job become a RUNNING job at once. Almost always there are none.
     IF cardinality(plain) + cardinality(folded) < p_limit AND EXISTS (SELECT FROM job_additions a WHERE a.marked) THEN
@@ -77,22 +81,6 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION :"schema".reserve IS 'For workers: reserves up to p_limit due jobs.';
-
--- reserve_carefully: reserves one PENDING job of any type whose row is locked already.
--- returns, locks: as reserve_refresh
-CREATE OR REPLACE FUNCTION :"schema".reserve_carefully(p_id bigint, p_worker uuid, p_lease_ms integer, p_leases jsonb, p_max_ids integer)
-    RETURNS boolean
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
-DECLARE
-    at constant timestamptz := clock_timestamp();
-BEGIN
-    UPDATE jobs j SET status = 'RUNNING', lock_token = gen_random_uuid(), worker_id = p_worker,
-           attempts = least(j.attempts, 2147483646) + 1, started_at = at, updated_at = at,
-           lease_expires_at = at + coalesce((p_leases ->> j.type)::integer, p_lease_ms) * interval '1 ms'
-     WHERE j.id = p_id AND j.type <> 'PRICE_REFRESH';
-    RETURN FOUND OR reserve_refresh(p_id, p_worker, p_lease_ms, p_leases, p_max_ids);
-END $$;
-COMMENT ON FUNCTION :"schema".reserve_carefully IS 'Internal: reserves one job of any type.';
 
 -- reserve_refresh: reserves one PENDING PRICE_REFRESH whose row is locked already.
 -- returns: false when it was a successor with nothing to fold yet: gone, or due again a little later
@@ -231,23 +219,20 @@ COMMENT ON FUNCTION :"schema".leave_successor IS 'Internal: leaves the empty job
 CREATE OR REPLACE FUNCTION :"schema".next_due(OUT due_ms double precision, OUT lease_ms double precision)
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 DECLARE
-    due        timestamptz;
-    lease      timestamptz;
-    any_marked boolean;
+    due   timestamptz;
+    lease timestamptz;
 BEGIN
-    -- Each a probe of one partial index: this is on the way of every job that wakes a sleeper.
-    SELECT (SELECT j.run_after FROM jobs j WHERE j.status = 'PENDING' ORDER BY j.run_after LIMIT 1),
-           least((SELECT j.lease_expires_at FROM jobs j WHERE j.status = 'RUNNING' ORDER BY j.lease_expires_at LIMIT 1),
-                 (SELECT r.lease_expires_at FROM refreshes r WHERE r.status = 'ACTIVE' ORDER BY r.lease_expires_at LIMIT 1)),
-           EXISTS (SELECT FROM job_additions a WHERE a.marked)
-      INTO due, lease, any_marked;
-    IF any_marked THEN
+    -- Statement by statement, each a probe of one partial index: this is on the way of every job that wakes a sleeper.
+    SELECT j.run_after INTO due FROM jobs j WHERE j.status = 'PENDING' ORDER BY j.run_after LIMIT 1;
+    IF EXISTS (SELECT FROM job_additions a WHERE a.marked) THEN
         SELECT least(due, min(CASE WHEN a.run_after = '-infinity' THEN clock_timestamp() ELSE a.run_after END)) INTO due
           FROM job_additions a
          WHERE a.marked AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = a.tenant_id AND j.catalog_id = a.catalog_id
                                                              AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH')
            AND EXISTS (SELECT FROM tenants t WHERE t.id = a.tenant_id);
     END IF;
+    SELECT j.lease_expires_at INTO lease FROM jobs j WHERE j.status = 'RUNNING' ORDER BY j.lease_expires_at LIMIT 1;
+    SELECT least(lease, min(r.lease_expires_at)) INTO lease FROM refreshes r WHERE r.status = 'ACTIVE';
     due_ms := extract(epoch FROM due - clock_timestamp()) * 1000;
     lease_ms := extract(epoch FROM lease - clock_timestamp()) * 1000;
 END $$;

@@ -41,21 +41,48 @@ func ReadBacklog(ctx context.Context, conn *pgx.Conn, schema string) (b Backlog,
 	return b, nil
 }
 
-// Settle waits until nothing is left to recompute and returns the last look; report, if not nil, is told of every look.
-func Settle(ctx context.Context, conn *pgx.Conn, schema string, report func(Backlog)) (Backlog, error) {
+// Waiting is what Settle needs; all but Report must be set.
+type Waiting struct {
+	Connect   func(context.Context) (*pgx.Conn, error)
+	Schema    string
+	Retryable func(error) bool // whether the database may be back in a moment
+	Report    func(Backlog)    // told of every look; may be nil
+}
+
+// patience is how long Settle goes on asking a database that does not answer.
+const patience = 2 * time.Minute
+
+// Settle waits until nothing is left to recompute, also over a restart of the server, and returns the last look.
+func Settle(ctx context.Context, w Waiting) (b Backlog, err error) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
+	var conn *pgx.Conn
+	defer func() {
+		if conn != nil {
+			conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // only read from
+		}
+	}()
+	answered := time.Now()
 	for {
-		b, err := ReadBacklog(ctx, conn, schema)
-		if err != nil {
+		if conn == nil || conn.IsClosed() {
+			conn, err = w.Connect(ctx)
+		}
+		if err == nil {
+			b, err = ReadBacklog(ctx, conn, w.Schema)
+		}
+		switch {
+		case err == nil:
+			answered = time.Now()
+			if w.Report != nil {
+				w.Report(b)
+			}
+			if b.Open() == 0 {
+				return b, nil
+			}
+		case ctx.Err() != nil || !w.Retryable(err) || time.Since(answered) > patience:
 			return b, err
 		}
-		if report != nil {
-			report(b)
-		}
-		if b.Open() == 0 {
-			return b, nil
-		}
+		err = nil
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"notifyworker/internal/queue"
+	"notifyworker/migrations"
+	"notifyworker/triggers"
+)
+
+// database are the flags of every subcommand that needs one.
+type database struct {
+	DatabaseURL string `env:"DATABASE_URL" placeholder:"URL" help:"PostgreSQL to work on: postgres://user:password@host:5432/database."`
+	Schema      string `env:"NOTIFYWORKER_SCHEMA" placeholder:"NAME" help:"Where notifyworker's tables live (default notifyworker)."`
+}
+
+const noDatabase = `DATABASE_URL is not set. Say which PostgreSQL to work on:
+
+    export DATABASE_URL='postgres://user:password@localhost:5432/database'
+
+or give --database-url. To see notifyworker at work without a database of your own, run:
+
+    notifyworker demo`
+
+func (d *database) schema() string {
+	if d.Schema == "" {
+		return queue.DefaultSchema
+	}
+	return d.Schema
+}
+
+// parse returns the connection's settings, or what is wrong with them and the schema's name.
+func (d *database) parse() (*pgx.ConnConfig, error) {
+	var errs []error
+	if err := migrations.ValidSchema(d.schema()); err != nil {
+		errs = append(errs, err)
+	}
+	c, err := parseURL("DATABASE_URL", d.DatabaseURL)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	return c, errors.Join(errs...)
+}
+
+func parseURL(name, text string) (*pgx.ConnConfig, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, errors.New(noDatabase)
+	}
+	// The pool's reader, since it knows the pool's own parameters too and takes them out.
+	pool, err := pgxpool.ParseConfig(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s can't be read: %w; write postgres://user:password@host:5432/database and %%-encode special characters of the password", name, err)
+	}
+	c := pool.ConnConfig
+	if _, set := c.RuntimeParams["application_name"]; !set {
+		c.RuntimeParams["application_name"] = "notifyworker"
+	}
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = 10 * time.Second
+	}
+	return c, nil
+}
+
+// connect opens one connection and makes sure that the schema is this binary's.
+func (d *database) connect(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := d.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := migrations.Check(ctx, conn, d.schema(), triggers.Files); err != nil {
+		conn.Close(ctx) //nolint:errcheck // it was only read from
+		return nil, err
+	}
+	return conn, nil
+}
+
+// open opens one connection to whatever is there.
+func (d *database) open(ctx context.Context) (*pgx.Conn, error) {
+	c, err := d.parse()
+	if err != nil {
+		return nil, usageError{err}
+	}
+	conn, err := pgx.ConnectConfig(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", where(c), err)
+	}
+	return conn, nil
+}
+
+// where names a database without its password.
+func where(c *pgx.ConnConfig) string {
+	host := c.Host
+	if !strings.HasPrefix(host, "/") {
+		host = net.JoinHostPort(host, strconv.Itoa(int(c.Port)))
+	}
+	return fmt.Sprintf("database %s at %s as %s", c.Database, host, c.User)
+}
+
+// sql puts the schema's name where %s stands.
+func (d *database) sql(format string) string {
+	return strings.ReplaceAll(format, "%s", pgx.Identifier{d.schema()}.Sanitize())
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+type enqueueCmd struct {
+	database
+	request
+	Catalog      string   `placeholder:"ID" help:"Price refresh: the catalog."`
+	Product      []string `placeholder:"ID" sep:"none" help:"Price refresh: a product; may be repeated."`
+	ProductsFile string   `placeholder:"FILE" help:"Price refresh: products, one a line; - is standard input."`
+	Type         string   `placeholder:"TYPE" help:"Another job: its type."`
+	JobConfig    string   `placeholder:"JSON" help:"Another job: its input, a JSON object; @FILE reads it from a file."`
+	MaxAttempts  string   `placeholder:"N" help:"Another job: attempts before it counts as failed (default 20)."`
+}
+
+func (c *enqueueCmd) Run(e *environment) error {
+	if (c.Catalog == "") == (c.Type == "") {
+		return usageError{errors.New("enqueue: give --catalog with --product for a price refresh, or --type for another job")}
+	}
+	if c.Type != "" {
+		return c.other(e)
+	}
+	if c.JobConfig != "" || c.MaxAttempts != "" {
+		return usageError{errors.New("enqueue: --job-config and --max-attempts go with --type, not with --catalog")}
+	}
+	ids, err := c.products(e.stdin)
+	if err != nil {
+		return err
+	}
+	if len(ids) == 0 {
+		return usageError{errors.New("enqueue: name the products by --product or --products-file; for a whole catalog use notifyworker refresh --full")}
+	}
+	return c.enqueue(e, c.request, "enqueue_price_refresh", []any{c.Catalog, ids}, "text", "jsonb")
+}
+
+func (c *enqueueCmd) other(e *environment) error {
+	if len(c.Product) > 0 || c.ProductsFile != "" {
+		return usageError{errors.New("enqueue: --product goes with --catalog, not with --type; give the input by --job-config")}
+	}
+	text := c.JobConfig
+	if name, ok := strings.CutPrefix(text, "@"); ok {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return fmt.Errorf("read the job's input: %w", err)
+		}
+		text = string(data)
+	}
+	if text == "" {
+		text = "{}"
+	}
+	if trimmed := strings.TrimSpace(text); !json.Valid([]byte(trimmed)) || trimmed[0] != '{' {
+		return usageError{fmt.Errorf(`enqueue: --job-config is not a JSON object such as {"file": "a.csv"}`)}
+	}
+	r := &reader{}
+	attempts := r.integer("max-attempts", c.MaxAttempts, 0, 1, 1_000_000)
+	if err := r.err(); err != nil {
+		return usageError{err}
+	}
+	values, casts := []any{c.Type, json.RawMessage(text)}, []string{"text", "jsonb"}
+	if attempts > 0 {
+		values, casts = append(values, attempts), append(casts, "max_attempts => integer")
+	}
+	return c.enqueue(e, c.request, "enqueue_job", values, casts...)
+}
+
+// enqueue calls one of the enqueueing functions and prints what it answers. A cast may carry the argument's name.
+func (d *database) enqueue(e *environment, q request, function string, values []any, casts ...string) error {
+	r := &reader{}
+	more, args := q.arguments(r)
+	if err := r.err(); err != nil {
+		return usageError{err}
+	}
+	sql := "SELECT job_id, joined FROM %s." + function + "("
+	n := len(args)
+	for i, cast := range casts {
+		name, typ, named := strings.Cut(cast, " => ")
+		if !named {
+			typ, name = cast, ""
+		} else {
+			name += " => "
+		}
+		if i > 0 {
+			sql += ", "
+		}
+		sql += fmt.Sprintf("%s$%d::%s", name, n+i+1, typ)
+	}
+	args = append(args, values...)
+	ctx, stop := untilSignal(e.ctx)
+	defer stop()
+	conn, err := d.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // the statement was its own transaction
+	var id int64
+	var joined bool
+	if err := conn.QueryRow(ctx, d.sql(sql+more+")"), args...).Scan(&id, &joined); err != nil {
+		return fmt.Errorf("enqueue: %w", err)
+	}
+	if joined {
+		fmt.Fprintf(e.stdout, "joined job %d, which was waiting\n", id)
+	} else {
+		fmt.Fprintf(e.stdout, "created job %d\n", id)
+	}
+	return nil
+}
+
+// products are those of --product, then those of the file.
+func (c *enqueueCmd) products(stdin io.Reader) ([]string, error) {
+	ids := c.Product
+	if c.ProductsFile == "" {
+		return ids, nil
+	}
+	in := stdin
+	if c.ProductsFile != "-" {
+		f, err := os.Open(c.ProductsFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the products: %w", err)
+		}
+		defer f.Close() //nolint:errcheck // only read from
+		in = f
+	}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if id := strings.TrimSuffix(lines.Text(), "\r"); id != "" {
+			ids = append(ids, id)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read the products: %w", err)
+	}
+	return ids, nil
+}

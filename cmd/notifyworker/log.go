@@ -1,0 +1,20 @@
+package main
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// newLogger writes to w, whose writer cuts passwords out; one entry is one write.
+func newLogger(w io.Writer, asJSON bool, level zerolog.Level) zerolog.Logger {
+	if !asJSON {
+		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000", NoColor: !isTerminal(os.Stderr) || os.Getenv("NO_COLOR") != ""}
+	}
+	return zerolog.New(w).Level(level).With().Timestamp().Logger()
+}
+
+// The only setting that zerolog keeps for the whole process.
+func init() { zerolog.TimeFieldFormat = time.RFC3339Nano }
