@@ -12,6 +12,9 @@ import (
 	"os"
 
 	"github.com/alecthomas/kong"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"notifyworker/internal/queue"
 )
 
 // Exit codes. A process ended by its second signal exits with 128 plus its number: 130 for Ctrl-C, 143 for SIGTERM.
@@ -76,8 +79,24 @@ func execute(args []string, stdin io.Reader, stdout, stderr io.Writer) (code int
 		fmt.Fprintf(e.stderr, "notifyworker: %v\n", err)
 		return exitUsage
 	}
-	fmt.Fprintf(e.stderr, "notifyworker: %v\n", err)
+	fmt.Fprintf(e.stderr, "notifyworker: %v%s\n", err, advice(err))
 	return exitFailure
+}
+
+// advice is what the server, or we, have to say besides an error.
+func advice(err error) (text string) {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		for _, s := range []string{pg.Detail, pg.Hint} {
+			if s != "" {
+				text += "\n  " + s
+			}
+		}
+	}
+	if s := queue.Advice(err); s != "" {
+		text += "\n  " + s
+	}
+	return text
 }
 
 func (e *environment) run(args []string) (err error) {

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"notifyworker/examples/pricing"
+	"notifyworker/internal/pgtest"
+)
+
+func TestMigrateSaysWhatItApplied(t *testing.T) {
+	db := pgtest.Empty(t)
+	env := map[string]string{"DATABASE_URL": db.URL, "NOTIFYWORKER_SCHEMA": "Prix-2"}
+	code, _, stderr := notifyworker(t, env, "stats")
+	if code != exitFailure {
+		t.Errorf("exit code %d before the schema is there", code)
+	}
+	wantAll(t, stderr, `run "notifyworker migrate"`)
+	code, stdout, stderr := notifyworker(t, env, "migrate")
+	if code != exitOK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	wantAll(t, stdout, "applied 0001_", "schema Prix-2 is ready")
+	if code, stdout, _ = notifyworker(t, env, "migrate"); code != exitOK || !strings.Contains(stdout, "up to date") {
+		t.Errorf("the second time: exit code %d, %s", code, stdout)
+	}
+	if code, stdout, _ = notifyworker(t, env, "enqueue", "--catalog=c", "--product=p"); code != exitOK {
+		t.Errorf("enqueue into the schema: exit code %d, %s", code, stdout)
+	}
+	code, _, stderr = notifyworker(t, env, "run", "--recompute=none", "--variant=cte")
+	if code != exitFailure {
+		t.Errorf("exit code %d of a worker for another variant", code)
+	}
+	wantAll(t, stderr, "has the variant advisory, this worker is configured for cte", "notifyworker migrate --variant=cte")
+}
+
+func TestEnqueuePrintsTheJobAndWhetherTheIdsJoined(t *testing.T) {
+	db := pgtest.DB(t)
+	env := map[string]string{"DATABASE_URL": db.URL}
+	ok := func(want string, args ...string) {
+		t.Helper()
+		code, stdout, stderr := notifyworkerWithInput(t, env, "p7\r\n\np8\n", args...)
+		if code != exitOK {
+			t.Errorf("%v: exit code %d: %s", args, code, stderr)
+		}
+		wantAll(t, stdout, want)
+	}
+	ok("created job 1", "enqueue", "--catalog=c", "--product=p1", "--product=a,b", "--delay=1h", "--trace-id=t")
+	ok("joined job 1", "enqueue", "--catalog=c", "--products-file=-")
+	ok("created job 2", "refresh", "--catalog=d", "--full", "--operated-by=11111111-1111-1111-1111-111111111111")
+	ok("joined job 2", "refresh", "--catalog=d", "--product=p1")
+	input := filepath.Join(t.TempDir(), "input.json")
+	if err := os.WriteFile(input, []byte(` {"n": 9007199254740993}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ok("created job 3", "enqueue", "--type=csv_import", "--job-config=@"+input, "--max-attempts=3", "--tenant=00000000-0000-0000-0000-000000000000")
+	ok("job 3 is cancelled", "cancel", "3")
+	ok("job 3 waits again", "replay", "3")
+	ok("csv_import", "stats")
+
+	conn := db.Conn(t)
+	var ids, n, trace string
+	var attempts int
+	err := conn.QueryRow(t.Context(), `SELECT (SELECT config ->> 'productIds' FROM notifyworker.jobs WHERE id = 1), (SELECT trace_id FROM notifyworker.jobs WHERE id = 1),
+		(SELECT config ->> 'n' FROM notifyworker.jobs WHERE id = 3), (SELECT max_attempts FROM notifyworker.jobs WHERE id = 3)`).Scan(&ids, &trace, &n, &attempts)
+	if err != nil || ids != `["p1", "a,b"]` || trace != "t" || n != "9007199254740993" || attempts != 3 {
+		t.Errorf("stored ids %s, trace %s, n %s, attempts %d: %v", ids, trace, n, attempts, err)
+	}
+
+	for _, tt := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{exitUsage, "give --catalog", []string{"enqueue"}},
+		{exitUsage, "give --catalog", []string{"enqueue", "--catalog=c", "--type=x"}},
+		{exitUsage, "name the products", []string{"enqueue", "--catalog=c"}},
+		{exitUsage, "not a JSON object", []string{"enqueue", "--type=x", "--job-config=[1]"}},
+		{exitUsage, "not a JSON object", []string{"enqueue", "--type=x", "--job-config= "}},
+		{exitUsage, "max-attempts", []string{"enqueue", "--type=x", "--max-attempts=0"}},
+		{exitUsage, "tenant is", []string{"enqueue", "--type=x", "--tenant=me"}},
+		{exitUsage, "delay is", []string{"enqueue", "--catalog=c", "--product=p", "--delay=-1s"}},
+		{exitUsage, "either --full", []string{"refresh", "--catalog=c"}},
+		{exitUsage, "either --full", []string{"refresh", "--catalog=c", "--full", "--product=p"}},
+		{exitFailure, "1024", []string{"refresh", "--full", "--catalog=" + strings.Repeat("c", 2000)}},
+		{exitFailure, `not present in table "tenants"`, []string{"enqueue", "--type=x", "--tenant=22222222-2222-2222-2222-222222222222"}},
+		{exitFailure, "job 99 does not exist", []string{"cancel", "99"}},
+		{exitFailure, "job 1 is not FAILED", []string{"replay", "1", "99"}},
+	} {
+		code, stdout, stderr := notifyworker(t, env, tt.args...)
+		if code != tt.code {
+			t.Errorf("%v: exit code %d, want %d: %s", tt.args, code, tt.code, stderr)
+		}
+		wantAll(t, stdout+stderr, tt.want)
+	}
+}
+
+func TestLoadPublishesAndReports(t *testing.T) {
+	db := pgtest.DB(t)
+	env := map[string]string{"DATABASE_URL": db.URL + ifAny(db.URL, "pool_max_conns=3")}
+	file := filepath.Join(t.TempDir(), "tariffs.csv")
+	if err := os.WriteFile(file, pricing.SampleTariffs(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rejects := filepath.Join(t.TempDir(), "rejects.csv")
+	code, stdout, stderr := notifyworker(t, env, "load", file, "--rejects", rejects)
+	if code != exitOK {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	wantAll(t, stdout, "updates published  101", "lines rejected     5", "jobs created")
+	wantAll(t, stderr, "line 18 rejected: unit_price -4.95 is negative")
+	if data, err := os.ReadFile(rejects); err != nil || strings.Count(string(data), "\n") != 6 {
+		t.Errorf("rejects: %v, %s", err, data)
+	}
+	code, stdout, _ = notifyworkerWithInput(t, env, string(pricing.SampleTariffs()), "load", "-", "--connections=1", "--speed=1e9")
+	if code != exitOK {
+		t.Errorf("from standard input: exit code %d", code)
+	}
+	wantAll(t, stdout, "updates published  101")
+	for _, tt := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{exitFailure, "no such file", []string{"load", "/nowhere.csv"}},
+		{exitFailure, "is a folder", []string{"load", "/"}},
+		{exitFailure, "column unit_price is missing", []string{"load", rejects}},
+		{exitUsage, "speed is", []string{"load", file, "--speed=0"}},
+		{exitUsage, "connections is", []string{"load", file, "--connections=99"}},
+	} {
+		code, stdout, stderr := notifyworker(t, env, tt.args...)
+		if code != tt.code {
+			t.Errorf("%v: exit code %d, want %d: %s", tt.args, code, tt.code, stderr)
+		}
+		wantAll(t, stdout+stderr, tt.want)
+	}
+}
+
+// ifAny adds a parameter to a URL.
+func ifAny(url, parameter string) string {
+	if strings.Contains(url, "?") {
+		return "&" + parameter
+	}
+	return "?" + parameter
+}
