@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/rs/zerolog"
 )
 
@@ -137,8 +138,20 @@ func hardened(from *pgx.ConnConfig) *pgx.ConnConfig {
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 2 * time.Second, Interval: time.Second, Count: 3},
 	}
 	c.DialFunc = d.DialContext
-	c.OnNotice = nil
+	if c.ValidateConnect == nil && severalServers(c) {
+		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary // a standby refuses LISTEN: try the next
+	}
 	return c
+}
+
+// severalServers says whether the connection string names more than one; a fallback may also be the same one without TLS.
+func severalServers(c *pgx.ConnConfig) bool {
+	for _, f := range c.Fallbacks {
+		if f.Host != c.Host || f.Port != c.Port {
+			return true
+		}
+	}
+	return false
 }
 
 // sessionSettings are for the listening session alone. The keepalives end the server's side of a connection whose client is

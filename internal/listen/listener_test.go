@@ -45,6 +45,12 @@ func TestTheConnectionIsHardened(t *testing.T) {
 	if from.RuntimeParams["application_name"] != "" {
 		t.Error("the caller's configuration was changed")
 	}
+	if c.ValidateConnect != nil {
+		t.Error("one server is taken as it is: that it is a standby is said by its answer to LISTEN")
+	}
+	if c := (Config{Conn: config(t, "postgres://u@h1,h2/d")}).withDefaults().Conn; c.ValidateConnect == nil {
+		t.Error("of several servers, a standby would do")
+	}
 	for name := range c.RuntimeParams {
 		if strings.HasPrefix(name, "tcp_") {
 			t.Errorf("%s is a start-up parameter: a pooler would refuse the connection", name)
@@ -172,6 +178,67 @@ func TestRetriesGrowAreSpreadAndCapped(t *testing.T) {
 	for r.deaf = 1; r.deaf < 100; r.deaf++ {
 		if d := r.next(); d < retryDeafFirst/2 || d > retryDeafCap {
 			t.Errorf("deaf for the %dth time: %v", r.deaf, d)
+		}
+	}
+}
+
+func TestWhichEchoIsAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newListener(t)
+		defer l.cfg.Bell.Close()
+		awaited := func() bool { _, due := l.deadlines(1); return !due.IsZero() }
+		l.EchoSent(time.Now())
+		if awaited() {
+			t.Error("awaited without a connection")
+		}
+		before := time.Now()
+		time.Sleep(time.Second)
+		l.conn, l.connected = new(pgx.Conn), time.Now()
+		l.EchoSent(before)
+		if awaited() {
+			t.Error("one that was sent before LISTEN stood is awaited")
+		}
+		at := time.Now()
+		time.Sleep(time.Millisecond)
+		l.hear("e", "1")
+		l.EchoSent(at)
+		if awaited() {
+			t.Error("one that was heard before its sending was acknowledged is awaited")
+		}
+		time.Sleep(time.Millisecond)
+		l.EchoSent(time.Now())
+		if !awaited() {
+			t.Fatal("not awaited")
+		}
+		l.hear("c", "{}")
+		if awaited() {
+			t.Error("another notification proves the same")
+		}
+	})
+}
+
+func TestAThawedProcessGivesTheEchoItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newListener(t)
+		defer l.cfg.Bell.Close()
+		l.conn, l.connected = new(pgx.Conn), time.Now()
+		l.EchoSent(time.Now())
+		_, due := l.deadlines(1)
+		time.Sleep(time.Minute) // frozen: the echo lies in the socket
+		l.checkEcho(time.Now(), due)
+		if s := l.State(); s.Overdue != 0 {
+			t.Error("the connection was dropped")
+		}
+		if _, again := l.deadlines(1); time.Until(again) != l.cfg.EchoTimeout {
+			t.Errorf("its time ends in %v, want %v", time.Until(again), l.cfg.EchoTimeout)
+		}
+	})
+}
+
+func TestEchoChannelsFit(t *testing.T) {
+	for _, id := range []string{"", "018f4a3e-0000-7000-8000-000000000000", strings.Repeat("x", 100)} {
+		if err := checkChannel(EchoChannel(id)); err != nil {
+			t.Errorf("%q: %v", id, err)
 		}
 	}
 }

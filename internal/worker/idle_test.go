@@ -110,6 +110,21 @@ func TestABusyWorkerWantsNoNotifications(t *testing.T) {
 	})
 }
 
+func TestARateOfNotificationsIsBusyToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := begin(t, handle(ok), func(_ *Config, f *fakeStore) { f.takes = 50 * time.Microsecond })
+		time.Sleep(time.Second)
+		for range 400 { // with a rest after each, but 400 notifying commits in half a second
+			x.enqueue("t", 0, 0)
+			time.Sleep(1250 * time.Microsecond)
+		}
+		if n := x.bell.Rings()[listen.Notified]; n > 100 {
+			t.Errorf("%d of 400 jobs notified", n)
+		}
+		x.finish(t)
+	})
+}
+
 func TestAFullWorkerTakesItsWishBackOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

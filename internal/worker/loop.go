@@ -69,6 +69,7 @@ func (r *reserving) step() time.Duration {
 	armed := r.quiet.armed
 	began := time.Now()
 	res, err := r.look(free)
+	r.stats.reserving(err)
 	if pause, failed := r.failed(&r.looking, err, began, "reserve"); failed {
 		return pause
 	}

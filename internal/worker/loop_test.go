@@ -165,6 +165,9 @@ func TestAMissingRightIsSaidClearlyAndRetriedSlowly(t *testing.T) {
 		if n := log.count("permission denied"); n != 1 {
 			t.Errorf("said %d times, want once:\n%s", n, log)
 		}
+		if got := x.w.Stats().Failing; !strings.Contains(got, "permission denied") {
+			t.Errorf("Stats says nothing of it: %q", got)
+		}
 		if log.count("give the worker's role its rights") == 0 {
 			t.Errorf("what to do is not said:\n%s", log)
 		}
@@ -172,6 +175,9 @@ func TestAMissingRightIsSaidClearlyAndRetriedSlowly(t *testing.T) {
 		time.Sleep(troubleSlow + time.Second)
 		if row := x.row(id); row.status != "completed" {
 			t.Errorf("after the repair the job is %s", row.status)
+		}
+		if got := x.w.Stats().Failing; got != "" {
+			t.Errorf("Stats still says %q", got)
 		}
 		x.finish(t)
 	})

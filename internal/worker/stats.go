@@ -34,6 +34,7 @@ type Stats struct {
 	FailedBarriers uint64 // the sleep could not be trusted
 	LastBeat       time.Time
 	BeatFailing    bool
+	Failing        string // why jobs can't be reserved right now, "" when they can
 
 	Wait Histogram            // from due to reserved, by the database's clock
 	Took map[string]Histogram // from reserved to concluded, by Conclusion.Type
@@ -121,6 +122,16 @@ func (st *stats) beat(err error) {
 	st.s.BeatFailing = err != nil
 	if err == nil {
 		st.s.LastBeat = time.Now()
+	}
+}
+
+// reserving takes note of how a reservation ended.
+func (st *stats) reserving(err error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.s.Failing = ""
+	if err != nil {
+		st.s.Failing = bounded(err.Error(), maxLogged)
 	}
 }
 

@@ -1,0 +1,85 @@
+package worker
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// lane is a line of conclusions before one kind of statement.
+type lane struct {
+	wake chan struct{} // has room for one: there is something new
+
+	mu    sync.Mutex
+	items []*conclusion
+}
+
+func newLane() *lane { return &lane{wake: make(chan struct{}, 1)} }
+
+func (l *lane) put(x *conclusion) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.items = append(l.items, x)
+	l.signal()
+}
+
+func (l *lane) signal() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns up to n that may be written now, oldest first; when there is none, how long until there is (negative: unknown).
+func (l *lane) take(n int) (batch []*conclusion, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	wait = -1
+	seen := make(map[int64]bool, min(n, len(l.items))) // two reservations of one job can't go by one id in one statement
+	rest := l.items[:0]
+	for _, x := range l.items {
+		left := x.at.Sub(now)
+		if left <= 0 && len(batch) < n && !seen[x.job.ID] {
+			seen[x.job.ID] = true
+			batch = append(batch, x)
+			continue
+		}
+		rest = append(rest, x)
+		if left = max(left, 0); wait < 0 || left < wait {
+			wait = left
+		}
+	}
+	clear(l.items[len(rest):])
+	l.items = rest
+	if cap(l.items) > 4*maxBatch && len(l.items) < maxBatch {
+		l.items = slices.Clone(l.items) // give back what a burst needed
+	}
+	if len(batch) > 0 && len(rest) > 0 {
+		l.signal() // another goroutine of the lane may go on
+	}
+	return batch, wait
+}
+
+// drive takes and writes until ctx ends.
+func (l *lane) drive(ctx context.Context, n int, write func([]*conclusion)) {
+	for ctx.Err() == nil {
+		batch, wait := l.take(n)
+		if len(batch) > 0 {
+			write(batch)
+			continue
+		}
+		var clock <-chan time.Time
+		if wait >= 0 {
+			t := time.NewTimer(wait)
+			clock = t.C
+			defer t.Stop()
+		}
+		select {
+		case <-l.wake:
+		case <-clock:
+		case <-ctx.Done():
+		}
+	}
+}
