@@ -30,10 +30,10 @@ func (s *Store) Register(ctx context.Context, w WorkerInfo) error {
 
 // Beat says that this process lives and how busy it is, and, where echoChannel is not empty, sends nonce there, so that
 // the process hears whether notifications reach it. It returns ErrUnregistered when the row is gone.
-func (s *Store) Beat(ctx context.Context, busy int, wantsNotify bool, echoChannel, nonce string) error {
+func (s *Store) Beat(ctx context.Context, busy int, echoChannel, nonce string) error {
 	ctx, done := s.bound(ctx)
 	defer done()
-	tag, err := s.cfg.DB.Exec(ctx, s.sql.beat, s.cfg.WorkerID, busy, wantsNotify, echoChannel, nonce)
+	tag, err := s.cfg.DB.Exec(ctx, s.sql.beat, s.cfg.WorkerID, busy, echoChannel, nonce)
 	return s.one("beat", tag.RowsAffected(), err)
 }
 

@@ -55,7 +55,7 @@ func TestCommitsNotifyOnlyWhileAWorkerWantsIt(t *testing.T) {
 	if heard("a dead one wanted") {
 		t.Error("notified for a dead worker")
 	}
-	if err := tb.Beat(t.Context(), 2, true, "echo", "nonce"); err != nil {
+	if err := tb.Beat(t.Context(), 2, "echo", "nonce"); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := listener.Conn().WaitForNotification(t.Context()); err != nil || n.Payload != "nonce" {
@@ -64,7 +64,7 @@ func TestCommitsNotifyOnlyWhileAWorkerWantsIt(t *testing.T) {
 	if err := tb.Deregister(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := tb.Beat(t.Context(), 0, true, "", ""); !errors.Is(err, queue.ErrUnregistered) {
+	if err := tb.Beat(t.Context(), 0, "", ""); !errors.Is(err, queue.ErrUnregistered) {
 		t.Fatalf("deregistered: %v", err)
 	}
 }

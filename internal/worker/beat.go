@@ -44,18 +44,14 @@ func (w *Worker) beat(ctx context.Context) {
 	for n := uint64(1); sleep(ctx, w.cfg.BeatEvery); n++ {
 		at := time.Now()
 		running, _ := w.slots.counts()
-		wish := w.wish.Load()
 		sctx, done := context.WithTimeout(ctx, statementTimeout)
-		err := w.store.Beat(sctx, running, wish, w.cfg.EchoChannel, strconv.FormatUint(n, 10))
+		err := w.store.Beat(sctx, running, w.cfg.EchoChannel, strconv.FormatUint(n, 10))
 		if errors.Is(err, queue.ErrUnregistered) { // somebody thought us dead
 			if err = w.store.Register(sctx, w.cfg.Info); err == nil {
 				w.distrust()
 			}
 		}
 		done()
-		if !wish && w.wish.Load() {
-			w.distrust() // the beat may have overwritten a wish that was committed after it began
-		}
 		if ctx.Err() != nil {
 			return
 		}

@@ -301,7 +301,7 @@ func (f *fakeStore) Register(ctx context.Context, _ queue.WorkerInfo) error {
 	return nil
 }
 
-func (f *fakeStore) Beat(ctx context.Context, _ int, wants bool, channel, nonce string) error {
+func (f *fakeStore) Beat(ctx context.Context, _ int, channel, nonce string) error {
 	if err := f.call(ctx, "Beat"); err != nil {
 		return err
 	}
@@ -310,7 +310,6 @@ func (f *fakeStore) Beat(ctx context.Context, _ int, wants bool, channel, nonce 
 	if !f.registered {
 		return fmt.Errorf("beat: %w", queue.ErrUnregistered)
 	}
-	f.wants = wants
 	f.echoes = append(f.echoes, channel+":"+nonce)
 	return nil
 }

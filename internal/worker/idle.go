@@ -100,7 +100,6 @@ func (r *reserving) stopWanting() {
 	r.quiet.wants, r.quiet.armed = false, false
 	r.quiet.emptySince, r.quiet.calm, r.quiet.wakes = time.Time{}, false, 0
 	r.hungry = true
-	r.wish.Store(false)
 	ctx, done := r.statement(r.stop, r.end)
 	defer done()
 	r.stats.toggled()
@@ -126,7 +125,6 @@ func (r *reserving) fallAsleep(found int) time.Duration {
 			return pause
 		}
 		began := time.Now()
-		r.wish.Store(true) // first, or a beat in between would take it back
 		ctx, done := r.statement(r.stop, r.end)
 		err := r.store.WantNotify(ctx, true)
 		if errors.Is(err, queue.ErrUnregistered) { // somebody thought us dead

@@ -204,39 +204,6 @@ func TestPollingLooksAtEachRingAndWantsNothing(t *testing.T) {
 	})
 }
 
-func TestABeatThatOverwritesTheWishIsRepaired(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		slow := false
-		x := begin(t, handle(func(context.Context, queue.Job) queue.Outcome { <-release; return queue.Outcome{} }), func(c *Config, f *fakeStore) {
-			c.Slots = 1
-			c.BeatEvery = 10 * time.Second
-			f.hook = func(_ context.Context, method string) {
-				if method == "Beat" && !slow {
-					slow = true
-					time.Sleep(500 * time.Millisecond) // read the wish of a full worker; will write it after the worker fell asleep
-				}
-			}
-		})
-		x.enqueue("t", 0, 0)
-		time.Sleep(10*time.Second + 100*time.Millisecond) // full; the beat is under way
-		close(release)
-		time.Sleep(300 * time.Millisecond)
-		x.mu.Lock()
-		if !x.wants {
-			t.Error("the worker did not fall asleep before the beat landed")
-		}
-		x.mu.Unlock()
-		time.Sleep(102500 * time.Microsecond) // the beat has landed half a millisecond ago
-		id := x.enqueue("t", 0, 0)
-		time.Sleep(100 * time.Millisecond)
-		if row := x.row(id); row.status != "completed" {
-			t.Errorf("job is %s: its commit saw a wish that the beat had taken back", row.status)
-		}
-		x.finish(t)
-	})
-}
-
 func TestAWorkerThatWasThoughtDeadSaysItsWishAgain(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -60,7 +60,6 @@ type Worker struct {
 	lanes  concluder
 	leases leaseClock
 
-	wish  atomic.Bool // loop → beat: what workers.wants_notify shall be
 	rearm atomic.Bool // beat → loop: workers.wants_notify may not have been what the loop believes
 	ran   atomic.Bool
 }
