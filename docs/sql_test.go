@@ -52,15 +52,23 @@ func statements(sql string) []statement {
 	return out
 }
 
-// runSQL runs the sql and hidden blocks of a page in order, in one session, and compares what comes with what the page says.
-func runSQL(t *testing.T, conn *pgx.Conn, bs []block) {
+// runSQL runs the sql and hidden blocks of a page in order and compares what comes with what the page says. A word behind
+// sql names the session of a block: each name has a connection of its own.
+func runSQL(t *testing.T, db *pgtest.Database, bs []block) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	sessions := map[string]*pgx.Conn{}
 	n := 0
 	for _, b := range bs {
-		if b.lang != "sql" && b.lang != "hidden" {
+		lang, session, _ := strings.Cut(b.lang, " ")
+		if lang != "sql" && lang != "hidden" {
 			continue
+		}
+		conn := sessions[session]
+		if conn == nil {
+			conn = db.Conn(t)
+			sessions[session] = conn
 		}
 		for _, s := range statements(b.text) {
 			n++
@@ -155,5 +163,5 @@ func matches(got, pattern string) bool {
 // runPage runs a page's SQL in a fresh database of the product.
 func runPage(t *testing.T, page string) {
 	t.Helper()
-	runSQL(t, pgtest.DB(t).Conn(t), blocks(read(t, page)))
+	runSQL(t, pgtest.DB(t), blocks(read(t, page)))
 }
