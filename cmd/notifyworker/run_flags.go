@@ -27,7 +27,7 @@ type runFlags struct {
 	Variant      string `group:"Worker" env:"NOTIFYWORKER_VARIANT" placeholder:"NAME" help:"Refuse to start unless the schema has this variant, advisory or cte; with --migrate, install it (default: what is installed)."`
 	Lease        string `group:"Worker" env:"NOTIFYWORKER_LEASE" placeholder:"DURATION" help:"How long a job of a killed worker stays taken (default 8s)."`
 	DrainTimeout string `group:"Worker" env:"NOTIFYWORKER_DRAIN_TIMEOUT" placeholder:"DURATION" help:"How long jobs may go on after SIGTERM (default 20s)."`
-	MaxIDs       string `group:"Worker" env:"NOTIFYWORKER_MAX_IDS" placeholder:"N" help:"Product ids a job takes at most, the rest follows in the next (default 50000)."`
+	MaxIDs       string `name:"max-ids" group:"Worker" env:"NOTIFYWORKER_MAX_IDS" placeholder:"N" help:"Product ids a job takes at most, the rest follows in the next (default 50000)."`
 
 	Recompute        string `group:"Price refreshes" env:"NOTIFYWORKER_RECOMPUTE" placeholder:"TARGET" help:"What recomputes prices: sql:FUNCTION or an HTTP URL; none for a worker without."`
 	RecomputeTimeout string `group:"Price refreshes" env:"NOTIFYWORKER_RECOMPUTE_TIMEOUT" placeholder:"DURATION" help:"How long one chunk may take (default 30s)."`
