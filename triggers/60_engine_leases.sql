@@ -1,0 +1,99 @@
+-- Leases: an active refresh belongs to one process, which says so again and again; when it falls silent, to another.
+
+-- extend_refreshes: the heartbeat of all refreshes that a process holds, in one statement. A row that somebody has locked is
+-- passed over: it is neither lost nor extended, and the next heartbeat comes well before the lease ends.
+-- returns: those that are lost
+-- locks: the refreshes' rows (tried), in order of id
+CREATE OR REPLACE FUNCTION :"schema".extend_refreshes(p_ids bigint[], p_tokens uuid[], p_lease_ms integer) RETURNS bigint[]
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+DECLARE
+    at   constant timestamptz := clock_timestamp();
+    lost bigint[];
+BEGIN
+    WITH held AS (
+        SELECT h.id, h.token FROM unnest(p_ids, p_tokens) h(id, token)
+    ), mine AS (
+        SELECT r.id FROM refreshes r JOIN held ON held.id = r.id AND held.token = r.lock_token
+         WHERE r.status = 'ACTIVE' ORDER BY r.id FOR UPDATE OF r SKIP LOCKED
+    ), extended AS (
+        UPDATE refreshes r SET lease_expires_at = at + p_lease_ms * interval '1 ms', updated_at = at
+          FROM mine WHERE r.id = mine.id
+    )
+    SELECT array_agg(held.id) INTO lost FROM held
+     WHERE NOT EXISTS (SELECT FROM refreshes r WHERE r.id = held.id AND r.status = 'ACTIVE' AND r.lock_token = held.token);
+    RETURN coalesce(lost, '{}');
+END $$;
+COMMENT ON FUNCTION :"schema".extend_refreshes IS 'For workers: extends the leases of refreshes; returns those that are lost.';
+
+-- take_over_refreshes: up to p_limit refreshes whose lease has ended go on here, under new tokens, after the ids that are
+-- dealt with already. A refresh whose process died counts one attempt; one that was handed back does not.
+-- returns: the refreshes, the oldest lease first
+-- locks: their rows, passing over locked ones
+CREATE OR REPLACE FUNCTION :"schema".take_over_refreshes(p_worker uuid, p_lease_ms integer, p_limit integer)
+    RETURNS TABLE (id bigint, lock_token uuid, job_id bigint, tenant_id uuid, catalog_id text, scope text, listed boolean,
+                   product_ids jsonb, done_count integer, failed_count integer, attempts integer, trace_id text, operated_by uuid)
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+    at constant timestamptz := clock_timestamp();
+BEGIN
+    RETURN QUERY
+    WITH expired AS (
+        SELECT r.id FROM refreshes r WHERE r.status = 'ACTIVE' AND r.lease_expires_at <= at
+         ORDER BY r.lease_expires_at, r.id LIMIT p_limit FOR UPDATE SKIP LOCKED
+    ), mine AS (
+        UPDATE refreshes r
+           SET lock_token = gen_random_uuid(), worker_id = p_worker, updated_at = at,
+               lease_expires_at = at + p_lease_ms * interval '1 ms',
+               attempts = least(r.attempts, 2147483646) + CASE WHEN r.worker_id IS NULL THEN 0 ELSE 1 END
+          FROM expired WHERE r.id = expired.id
+        RETURNING r.*
+    )
+    SELECT m.id, m.lock_token, m.job_id, m.tenant_id, m.catalog_id, m.scope, m.listed, m.product_ids, m.done_count,
+           m.failed_count, m.attempts, m.trace_id, m.operated_by
+      FROM mine m ORDER BY m.id;
+END $$;
+COMMENT ON FUNCTION :"schema".take_over_refreshes IS 'For workers: takes over refreshes whose lease has ended.';
+
+-- hand_back_refreshes: at a shutdown, leases end now, and the workers are told to look. The token is a new one that nobody
+-- knows, so that the old holder is fenced off.
+-- returns: how many were handed back
+-- locks: the refreshes' rows, in order of id
+CREATE OR REPLACE FUNCTION :"schema".hand_back_refreshes(p_ids bigint[], p_tokens uuid[]) RETURNS integer
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+DECLARE
+    at constant timestamptz := clock_timestamp();
+    n  integer;
+BEGIN
+    WITH mine AS (
+        SELECT r.id FROM refreshes r JOIN unnest(p_ids, p_tokens) h(id, token) ON h.id = r.id AND h.token = r.lock_token
+         WHERE r.status = 'ACTIVE' ORDER BY r.id FOR UPDATE OF r
+    )
+    UPDATE refreshes r SET lock_token = gen_random_uuid(), lease_expires_at = at, worker_id = NULL, updated_at = at
+      FROM mine WHERE r.id = mine.id;
+    GET DIAGNOSTICS n = ROW_COUNT;
+    IF n > 0 THEN
+        PERFORM pg_notify(channel(), '{}');
+    END IF;
+    RETURN n;
+END $$;
+COMMENT ON FUNCTION :"schema".hand_back_refreshes IS 'For workers: ends the leases of refreshes at a shutdown, so that another worker goes on at once.';
+
+-- purge_refreshes: deletes refreshes that ended before the given age, the oldest first, at most p_limit of them.
+-- returns: how many were deleted; call again while it is p_limit
+-- locks: the rows deleted, passing over locked ones
+CREATE OR REPLACE FUNCTION :"schema".purge_refreshes(p_older_than interval, p_limit integer DEFAULT 1000) RETURNS integer
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+DECLARE
+    n integer;
+BEGIN
+    IF p_older_than IS NULL OR p_older_than < interval '0' THEN
+        RAISE EXCEPTION 'can''t purge refreshes older than %', coalesce(p_older_than::text, 'NULL') USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    DELETE FROM refreshes r
+     WHERE r.id = ANY (ARRAY(SELECT x.id FROM refreshes x WHERE x.status <> 'ACTIVE' AND x.finished_at < now() - p_older_than
+                              ORDER BY x.id LIMIT p_limit FOR UPDATE SKIP LOCKED));
+    GET DIAGNOSTICS n = ROW_COUNT;
+    RETURN n;
+END $$;
+COMMENT ON FUNCTION :"schema".purge_refreshes IS 'Deletes refreshes that ended longer ago than p_older_than, at most p_limit at once.';
