@@ -56,13 +56,15 @@ BEGIN
                 USING ERRCODE = 'NW501', HINT = 'Return {"recomputed": n, "failed": [{"id": …, "error": "…"}]}, or NULL.';
         END IF;
         recomputed := CASE WHEN jsonb_typeof(answer -> 'recomputed') = 'number' THEN trunc((answer ->> 'recomputed')::numeric)::bigint END;
-        -- Only ids of this chunk count, and each once, whatever the function names.
+        -- Only ids of this chunk count, and each once, whatever the function names. They are compared as text: a function
+        -- that was given 7 may say that "7" failed.
         IF jsonb_typeof(answer -> 'failed') = 'array' AND answer -> 'failed' <> '[]' THEN
-            SELECT coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'error', left(f.error, 500)) ORDER BY f.o), '[]') INTO failed
-              FROM (SELECT DISTINCT ON (x.e -> 'id') x.e -> 'id' AS id, coalesce(x.e ->> 'error', 'no reason given') AS error, x.o
+            SELECT coalesce(jsonb_agg(jsonb_build_object('id', mine.e, 'error', left(coalesce(f.error, 'no reason given'), 500)) ORDER BY mine.o), '[]')
+              INTO failed
+              FROM jsonb_array_elements(coalesce(p_ids, '[]')) WITH ORDINALITY mine(e, o)
+              JOIN (SELECT DISTINCT ON (x.e ->> 'id') x.e ->> 'id' AS id, nullif(x.e ->> 'error', '') AS error
                       FROM jsonb_array_elements(answer -> 'failed') WITH ORDINALITY x(e, o)
-                     WHERE jsonb_typeof(x.e) = 'object' ORDER BY x.e -> 'id', x.o) f
-              JOIN (SELECT DISTINCT i.e FROM jsonb_array_elements(coalesce(p_ids, '[]')) i(e)) mine ON mine.e = f.id;
+                     WHERE jsonb_typeof(x.e) = 'object' ORDER BY x.e ->> 'id', x.o) f ON f.id = mine.e #>> '{}';
         END IF;
     ELSE
         EXECUTE p_call USING p_tenant, p_catalog, p_ids, p_texts;

@@ -56,6 +56,7 @@ type Engine struct {
 	store store
 	queue chan *refresh // never blocks: it has room for every place
 	waker waker
+	ready chan struct{} // closed when Run accepts submissions
 	stats counters
 
 	mu       sync.Mutex
@@ -113,6 +114,7 @@ func New(cfg Config) (*Engine, error) {
 		store: newStore(cfg),
 		queue: make(chan *refresh, cfg.Refreshes+cfg.Queue),
 		waker: newWaker(),
+		ready: make(chan struct{}),
 		held:  map[int64]*refresh{},
 		room:  make(chan struct{}),
 	}, nil
@@ -137,6 +139,9 @@ func orDefault[T comparable](v, otherwise T) T {
 	}
 	return v
 }
+
+// Ready is closed when Run has begun and submissions are admitted.
+func (e *Engine) Ready() <-chan struct{} { return e.ready }
 
 // Check asks the database whether the functions that are configured exist and have the right shape. Call it once at the
 // start: what it says is for the operator.

@@ -90,7 +90,8 @@ type answer struct {
 	Failed     []FailedID `json:"failed"`
 }
 
-// readAnswer reads what a recomputation says of a chunk. Only ids of the chunk can have failed, each once.
+// readAnswer reads what a recomputation says of a chunk. Only ids of the chunk can have failed, each once. They are compared
+// as text: who was given 7 may say that "7" failed.
 func readAnswer(text json.RawMessage, c Chunk) (n int64, failed []FailedID, err error) {
 	var a answer
 	if len(text) > 0 {
@@ -99,15 +100,15 @@ func readAnswer(text json.RawMessage, c Chunk) (n int64, failed []FailedID, err 
 		}
 	}
 	if len(a.Failed) > 0 {
-		open := make(map[string]bool, len(c.ProductIDs))
-		for _, id := range c.ProductIDs {
-			open[canonical(id)] = true
-		}
+		reasons := make(map[string]string, len(a.Failed))
 		for _, f := range a.Failed {
-			if key := canonical(f.ID); open[key] {
-				open[key] = false
-				f.Error = reason(f.Error)
-				failed = append(failed, f)
+			if _, told := reasons[plain(f.ID)]; !told {
+				reasons[plain(f.ID)] = reason(f.Error)
+			}
+		}
+		for _, id := range c.ProductIDs {
+			if why, ok := reasons[plain(id)]; ok {
+				failed = append(failed, FailedID{ID: id, Error: why})
 			}
 		}
 	}
@@ -117,11 +118,11 @@ func readAnswer(text json.RawMessage, c Chunk) (n int64, failed []FailedID, err 
 	return max(*a.Recomputed, 0), failed, nil
 }
 
-// canonical makes two spellings of a JSON string equal; a number keeps its digits.
-func canonical(id json.RawMessage) string {
+// plain is an id's text: a string without quotes and escapes, a number with its digits.
+func plain(id json.RawMessage) string {
 	var s string
 	if len(id) > 0 && id[0] == '"' && json.Unmarshal(id, &s) == nil {
-		return `"` + s
+		return s
 	}
 	return string(id)
 }

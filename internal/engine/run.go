@@ -23,6 +23,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	e.ran, e.running = true, true
 	e.mu.Unlock()
+	close(e.ready)
 
 	work, cutOff := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cutOff(nil)

@@ -185,29 +185,23 @@ func (f *SQLFunction) recomputeIn(ctx context.Context, c Chunk, w writing) (out 
 	return out, err
 }
 
-// arguments are a chunk's ids as the function wants them: as jsonb or as text[], NULL for a whole catalog.
+// arguments are a chunk's ids as jsonb and, where the function wants that, as text[]; NULL for a whole catalog.
 func arguments(fn function, c Chunk) (ids *string, texts []string, err error) {
 	if c.ProductIDs == nil {
 		return nil, nil, nil
 	}
-	if fn.args != "text, text[]" {
-		text, err := json.Marshal(c.ProductIDs)
-		if err != nil {
-			return nil, nil, fmt.Errorf("write the product ids: %w", err)
-		}
-		s := string(text)
-		return &s, nil, nil
+	data, err := json.Marshal(c.ProductIDs)
+	if err != nil {
+		return nil, nil, fmt.Errorf("write the product ids: %w", err)
 	}
-	texts = make([]string, len(c.ProductIDs))
-	for i, id := range c.ProductIDs {
-		texts[i] = string(id) // a number keeps its digits
-		if id[0] == '"' {
-			if err := json.Unmarshal(id, &texts[i]); err != nil {
-				return nil, nil, fmt.Errorf("read product id %s: %w", id, err)
-			}
+	if fn.args == "text, text[]" {
+		texts = make([]string, len(c.ProductIDs))
+		for i, id := range c.ProductIDs {
+			texts[i] = plain(id)
 		}
 	}
-	return nil, texts, nil
+	text := string(data)
+	return &text, texts, nil
 }
 
 // grace is how long the server may take to say that its time limit has ended a call.

@@ -1,0 +1,359 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"notifyworker/internal/engine"
+	"notifyworker/internal/queue"
+)
+
+func expire(b bench) {
+	b.t.Helper()
+	b.exec(`UPDATE notifyworker.refreshes SET lease_expires_at = clock_timestamp() - interval '1 ms' WHERE status = 'ACTIVE'`)
+}
+
+func TestARefreshIsTakenOverWhenItsLeaseEnds(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	chunks := func(c *engine.Config) { c.Chunk, c.Refreshes = 2, 1 }
+	g := newGate()
+	dying := &fake{do: func(ctx context.Context, c engine.Chunk) error {
+		if c.Number == 0 {
+			return nil
+		}
+		return g.pass(ctx, c)
+	}}
+	slow := func(c *engine.Config) { c.Lease = time.Hour } // no heartbeat comes while the test looks
+	a := b.start(dying, chunks, slow)
+	id, err := a.Submit(ctx, b.job("c", `["p1", "p2", "p3", "p4", "p5"]`))
+	must(t, err)
+	g.wait(t) // the second chunk is under way, the first is written
+	expire(b)
+
+	next := &fake{}
+	other := b.start(next, chunks, func(c *engine.Config) { c.WorkerID = workerB })
+	b.eventually(`SELECT status = 'DONE' FROM notifyworker.refreshes WHERE id = $1`, id)
+	if got := next.called(); len(got) != 2 || string(got[0].ProductIDs[0]) != `"p3"` || got[0].Number != 1 || got[0].Offset != 2 || got[0].TraceID != "trace-c" {
+		t.Errorf("the other engine recomputed %+v", got)
+	}
+	if s := other.Stats(); s.TakenOver != 1 || s.Released != 1 {
+		t.Errorf("stats of the other %+v", s)
+	}
+	close(g.open)                         // the first one wakes up, and may write nothing
+	b.eventually(`SELECT $1::int = 0`, 0) // (a round trip)
+	waitFor(t, func() bool { return a.Stats().Lost == 1 })
+	if n := value[int](b, `SELECT recomputed FROM notifyworker.refreshes WHERE id = $1`, id); n != 5 {
+		t.Errorf("%d recomputed, want 5", n)
+	}
+}
+
+// waitFor waits for a condition that only the engine knows of.
+func waitFor(t testing.TB, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(soon); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("did not become true")
+		}
+	}
+}
+
+// What a SQL function of the same database has written under a lost token is rolled back with the progress.
+func TestALostChunkIsRolledBack(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	shop := b.withShop()
+	fn, err := engine.NewSQLFunction(engine.SQLFunctionConfig{Name: "recompute", Pool: shop, SameDatabase: true})
+	must(t, err)
+	psql := b.db.Conn(t)
+	_, err = psql.Exec(ctx, `INSERT INTO shop.prices VALUES ('c', 'p1', 'string', 100)`)
+	must(t, err)
+	_, err = psql.Exec(ctx, `BEGIN; SELECT FROM shop.prices WHERE product = 'p1' FOR UPDATE`)
+	must(t, err)
+	e := b.start(fn, func(c *engine.Config) { c.Lease = time.Hour })
+	id, err := e.Submit(ctx, b.job("c", `["p1"]`))
+	must(t, err)
+	b.eventually(`SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock')`)
+	expire(b)
+	taken := value[string](b, `SELECT lock_token::text FROM notifyworker.take_over_refreshes($1, 60000, 1)`, workerB)
+	_, err = psql.Exec(ctx, `COMMIT`)
+	must(t, err)
+	waitFor(t, func() bool { return e.Stats().Lost == 1 })
+	if n := value[int](b, `SELECT runs FROM shop.prices`); n != 100 {
+		t.Errorf("the lost chunk's price was written: %d runs", n)
+	}
+	if !value[bool](b, `SELECT status = 'ACTIVE' AND lock_token = $2::uuid AND attempts = 1 FROM notifyworker.refreshes WHERE id = $1`, id, taken) {
+		t.Error("the refresh is not the other's any more")
+	}
+}
+
+func TestALostRefreshIsCutOffByTheHeartbeat(t *testing.T) {
+	b := newBench(t)
+	g := newGate()
+	cause := make(chan error, 1)
+	e := b.start(&fake{do: func(ctx context.Context, c engine.Chunk) error {
+		err := g.pass(ctx, c)
+		cause <- err
+		return err
+	}}, func(c *engine.Config) { c.Lease = 600 * time.Millisecond })
+	_, err := e.Submit(context.Background(), b.job("c", `["p1"]`))
+	must(t, err)
+	g.wait(t)
+	before := value[time.Time](b, `SELECT lease_expires_at FROM notifyworker.refreshes`)
+	b.eventually(`SELECT lease_expires_at > $1 FROM notifyworker.refreshes`, before) // a heartbeat
+	b.exec(`UPDATE notifyworker.refreshes SET lock_token = gen_random_uuid()`)
+	if err := <-cause; !errors.Is(err, engine.ErrRefreshLost) {
+		t.Errorf("cut off because of %v", err)
+	}
+	waitFor(t, func() bool { return e.Stats().Places == 0 })
+}
+
+func TestAHeartbeatPassesOverALockedRow(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	g := newGate()
+	e := b.start(&fake{do: g.pass}, func(c *engine.Config) { c.Lease = 600 * time.Millisecond })
+	defer close(g.open)
+	locked, err := e.Submit(ctx, b.job("c", `["p1"]`))
+	must(t, err)
+	other, err := e.Submit(ctx, b.job("d", `["p1"]`))
+	must(t, err)
+	psql := b.db.Conn(t)
+	_, err = psql.Exec(ctx, fmt.Sprintf(`BEGIN; SELECT FROM notifyworker.refreshes WHERE id = %d FOR UPDATE`, locked))
+	must(t, err)
+	for range 4 {
+		before := value[time.Time](b, `SELECT lease_expires_at FROM notifyworker.refreshes WHERE id = $1`, other)
+		b.eventually(`SELECT lease_expires_at > $2 FROM notifyworker.refreshes WHERE id = $1`, other, before)
+	}
+	if s := e.Stats(); s.Lost != 0 || s.Running != 2 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+func TestAReleaseWakesTheJobThatWaits(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	g := newGate()
+	e := b.start(&fake{do: g.pass})
+	_, err := e.Submit(ctx, b.job("c", `["p1"]`))
+	must(t, err)
+	b.exec(`SELECT notifyworker.enqueue_price_refresh('delayed', '["p1"]', delay => '1 hour')`)
+	j := b.job("c", `["p1", "p2"]`)
+	out := e.Handle(ctx, j)
+	_, err = b.Requeue(ctx, queue.Return{ID: j.ID, Token: j.Token, Cause: queue.CauseRefused, Err: out.Err.Error(), Note: out.Result, Delay: time.Hour})
+	must(t, err)
+	listener := b.db.Conn(t)
+	_, err = listener.Exec(ctx, `LISTEN notifyworker; INSERT INTO notifyworker.workers (id, host, pid, version, slots, wants_notify) VALUES (gen_random_uuid(), 'h', 1, 'v', 1, true)`)
+	must(t, err)
+	close(g.open)
+	wait, cancel := context.WithTimeout(ctx, soon)
+	defer cancel()
+	note, err := listener.WaitForNotification(wait)
+	must(t, err)
+	t.Logf("notified: %s", note.Payload)
+	if next := b.reserve(); next.ID != j.ID || next.ProductCount != 2 {
+		t.Errorf("reserved job %d with %d products, want %d", next.ID, next.ProductCount, j.ID)
+	}
+	if b.status(value[int64](b, `SELECT id FROM notifyworker.jobs WHERE catalog_id = 'delayed'`)) != "PENDING" {
+		t.Error("a job that its client delayed was woken")
+	}
+}
+
+// The release comes while the refused job is on its way back to PENDING: nothing waits yet that it could wake.
+func TestARequeueAfterTheReleaseIsWokenToo(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	g := newGate()
+	e := b.start(&fake{do: g.pass})
+	id, err := e.Submit(ctx, b.job("c", `["p1"]`))
+	must(t, err)
+	j := b.job("c", `["p1"]`)
+	out := e.Handle(ctx, j)
+	if out.Kind != queue.Refused {
+		t.Fatalf("got %v", out.Kind)
+	}
+	close(g.open)
+	b.eventually(`SELECT status = 'DONE' FROM notifyworker.refreshes WHERE id = $1`, id)
+	_, err = b.Requeue(ctx, queue.Return{ID: j.ID, Token: j.Token, Cause: queue.CauseRefused, Err: out.Err.Error(), Note: out.Result, Delay: time.Hour})
+	must(t, err)
+	b.eventually(`SELECT run_after <= clock_timestamp() FROM notifyworker.jobs WHERE id = $1`, j.ID)
+}
+
+// A job waits for the refresh that is in its way; the release of another one would only cost it an attempt.
+func TestAReleaseLeavesAJobAloneThatWaitsForAnother(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	g := newGate()
+	e := b.start(&fake{do: func(ctx context.Context, c engine.Chunk) error {
+		if string(c.ProductIDs[0]) == `"p1"` {
+			return g.pass(ctx, c)
+		}
+		return nil
+	}})
+	long, err := e.Submit(ctx, b.job("c", `["p1"]`))
+	must(t, err)
+	j := b.job("c", `["p1"]`)
+	out := e.Handle(ctx, j)
+	_, err = b.Requeue(ctx, queue.Return{ID: j.ID, Token: j.Token, Cause: queue.CauseRefused, Err: out.Err.Error(), Note: out.Result, Delay: time.Hour})
+	must(t, err)
+	b.exec(`INSERT INTO notifyworker.refreshes (job_id, tenant_id, catalog_id, scope, product_ids, listed, article_ids, lock_token, lease_expires_at)
+		VALUES (0, '00000000-0000-0000-0000-000000000000', 'c', 'PARTIAL', '["p7"]', true, '{p7}', $1, now() + '1 h')`, workerB)
+	if !value[bool](b, `SELECT (notifyworker.release_refresh(id, lock_token)).outcome = 'done' FROM notifyworker.refreshes WHERE lock_token = $1`, workerB) {
+		t.Fatal("not released")
+	}
+	if value[bool](b, `SELECT run_after <= now() FROM notifyworker.jobs WHERE id = $1`, j.ID) {
+		t.Error("the other's release woke it")
+	}
+	close(g.open)
+	b.eventually(`SELECT status = 'DONE' FROM notifyworker.refreshes WHERE id = $1`, long)
+	if !value[bool](b, `SELECT run_after <= now() FROM notifyworker.jobs WHERE id = $1`, j.ID) {
+		t.Error("the release that it waited for did not wake it")
+	}
+}
+
+// Refused ids that a requeue merged into a successor carry their back-off as additions.
+func TestAReleaseWakesASuccessor(t *testing.T) {
+	b := newBench(t)
+	b.exec(`INSERT INTO notifyworker.jobs (type, config, successor, run_after) VALUES ('PRICE_REFRESH', '{"catalogId": "c", "productIds": []}', true, now() + '1 h');
+		INSERT INTO notifyworker.job_additions (tenant_id, catalog_id, product_ids, from_job_id, attempts, run_after)
+		VALUES ('00000000-0000-0000-0000-000000000000', 'c', '["p1"]', 1, 3, now() + '1 h')`)
+	if !value[bool](b, `SELECT notifyworker.wake_catalog('00000000-0000-0000-0000-000000000000', 'c')`) {
+		t.Fatal("nothing was woken")
+	}
+	if j := b.reserve(); j.ProductCount != 1 {
+		t.Errorf("reserved %+v", j)
+	}
+}
+
+func TestAShutdownHandsBackAndAnotherGoesOnAtOnce(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	g := newGate()
+	small := func(c *engine.Config) { c.Chunk, c.Refreshes, c.Lease = 1, 1, time.Hour }
+	a := b.start(&fake{do: g.pass}, small)
+	running, err := a.Submit(ctx, b.job("c", `["p1", "p2"]`))
+	must(t, err)
+	queued, err := a.Submit(ctx, b.job("d", `["p1"]`))
+	must(t, err)
+	g.wait(t)
+	listener := b.db.Conn(t)
+	_, err = listener.Exec(ctx, `LISTEN notifyworker`)
+	must(t, err)
+	stopped := make(chan error, 1)
+	go func() { stopped <- a.stop() }()
+	// What has not begun is handed back first, and the workers are told.
+	wait, cancel := context.WithTimeout(ctx, soon)
+	defer cancel()
+	note, err := listener.WaitForNotification(wait)
+	must(t, err)
+	if note.Payload != "{}" {
+		t.Errorf("notified: %s", note.Payload)
+	}
+	b.eventually(`SELECT worker_id IS NULL AND lease_expires_at <= now() FROM notifyworker.refreshes WHERE id = $1`, queued)
+	close(g.open) // the chunk under way ends within the drain time, and is written
+	must(t, <-stopped)
+	if !value[bool](b, `SELECT worker_id IS NULL AND lease_expires_at <= now() AND done_count = 1 FROM notifyworker.refreshes WHERE id = $1`, running) {
+		t.Error("the running refresh was not handed back after its chunk")
+	}
+	next := &fake{}
+	b.start(next, small)
+	b.eventually(`SELECT bool_and(status = 'DONE' AND attempts = 0) FROM notifyworker.refreshes`)
+	if n := len(next.called()); n != 2 {
+		t.Errorf("%d calls, want 2: the rest", n)
+	}
+	if s := a.Stats(); s.HandedBack != 2 || s.Places != 0 || s.Lost != 0 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+func TestADrainThatTakesTooLongIsCutOff(t *testing.T) {
+	b := newBench(t)
+	g := newGate()
+	e := b.start(&fake{do: g.pass}, func(c *engine.Config) { c.DrainTimeout = 20 * time.Millisecond })
+	_, err := e.Submit(context.Background(), b.job("c", `["p1"]`))
+	must(t, err)
+	g.wait(t)
+	must(t, e.stop())
+	if !value[bool](b, `SELECT worker_id IS NULL AND status = 'ACTIVE' AND done_count = 0 FROM notifyworker.refreshes`) {
+		t.Error("not handed back")
+	}
+}
+
+func TestAFullEngineTakesOverWhenThereIsRoom(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	g := newGate()
+	e := b.start(&fake{do: func(ctx context.Context, c engine.Chunk) error {
+		if c.CatalogID == "c" {
+			return g.pass(ctx, c)
+		}
+		return nil
+	}}, func(c *engine.Config) { c.Refreshes, c.Queue, c.Lease = 1, 1, 600*time.Millisecond })
+	for _, id := range []string{"p1", "p2"} {
+		_, err := e.Submit(ctx, b.job("c", `["`+id+`"]`))
+		must(t, err)
+	}
+	b.exec(`INSERT INTO notifyworker.refreshes (job_id, tenant_id, catalog_id, scope, product_ids, listed, article_ids, lock_token, lease_expires_at, worker_id)
+		SELECT 0, '00000000-0000-0000-0000-000000000000', 'd', 'PARTIAL', jsonb_build_array(n), true, ARRAY[n::text], gen_random_uuid(), now() - interval '1 s', $1
+		  FROM generate_series(1, 40) n`, workerB)
+	if n, err := e.TakeOver(ctx); n != 0 || err != nil {
+		t.Errorf("a full engine took over %d: %v", n, err)
+	}
+	close(g.open)
+	b.eventually(`SELECT bool_and(status = 'DONE') FROM notifyworker.refreshes`)
+}
+
+func TestWhatKillsItsWorkersIsGivenUp(t *testing.T) {
+	b := newBench(t)
+	b.exec(`INSERT INTO notifyworker.refreshes (job_id, tenant_id, catalog_id, scope, product_ids, listed, article_ids, lock_token, lease_expires_at, worker_id, attempts)
+		VALUES (0, '00000000-0000-0000-0000-000000000000', 'c', 'PARTIAL', '["p1", "p2"]', true, '{p1,p2}', gen_random_uuid(), now(), $1, 5)`, workerB)
+	r := &fake{}
+	b.start(r)
+	b.eventually(`SELECT status = 'DONE_WITH_ERRORS' AND error LIKE 'it was taken over 6 times%' FROM notifyworker.refreshes`)
+	if !value[bool](b, `SELECT config = '{"catalogId": "c", "productIds": ["p1", "p2"]}' FROM notifyworker.jobs WHERE status = 'FAILED'`) || len(r.called()) != 0 {
+		t.Error("no dead letter with all ids")
+	}
+}
+
+// The answer to a submission may get lost after its commit: the refresh then waits for the end of its lease.
+func TestAnAcceptedRefreshNobodyHeardOf(t *testing.T) {
+	b := newBench(t)
+	j := b.job("c", `["p1"]`)
+	if !value[bool](b, `SELECT outcome = 'accepted' FROM notifyworker.admit_refresh($1, $2, $3, 1)`, j.ID, j.Token, workerB) {
+		t.Fatal("not admitted")
+	}
+	e := b.start(&fake{})
+	if out := e.Handle(context.Background(), j); out.Kind != queue.Lost {
+		t.Errorf("submitted twice: %v", out.Kind)
+	}
+	r, err := b.Reserve(context.Background(), 1)
+	must(t, err)
+	if r.NextLease > time.Second {
+		t.Errorf("the queue does not know of the lease: %v", r.NextLease)
+	}
+	_, err = e.TakeOver(context.Background())
+	must(t, err)
+	b.eventually(`SELECT status = 'DONE' FROM notifyworker.refreshes`)
+}
+
+func TestTheDatabaseGoesAway(t *testing.T) {
+	b := newBench(t)
+	g := newGate()
+	e := b.start(&fake{do: func(ctx context.Context, c engine.Chunk) error {
+		if c.Number == 1 {
+			return g.pass(ctx, c)
+		}
+		return nil
+	}}, func(c *engine.Config) { c.Chunk = 1 })
+	_, err := e.Submit(context.Background(), b.job("c", `["p1", "p2", "p3"]`))
+	must(t, err)
+	g.wait(t)
+	for range 3 {
+		b.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()`)
+	}
+	close(g.open)
+	b.eventually(`SELECT status = 'DONE' AND recomputed = 3 FROM notifyworker.refreshes`)
+}

@@ -1,0 +1,269 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"notifyworker/internal/engine"
+	"notifyworker/internal/webcall"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+func sqlError(code string) error { return &pgconn.PgError{Code: code, Message: "said " + code} }
+
+// poison makes a recomputation that fails with err whenever one of the products is given.
+func poison(err error, products ...string) func(context.Context, engine.Chunk) error {
+	return func(_ context.Context, c engine.Chunk) error {
+		for _, id := range texts(c.ProductIDs) {
+			if slices.Contains(products, id) {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// letter is the one dead letter.
+type letter struct {
+	ID     int64
+	IDs    []string
+	Full   bool
+	Error  string
+	Failed []engine.FailedID
+}
+
+func (b bench) letter() (l letter) {
+	b.t.Helper()
+	b.eventually(`SELECT NOT EXISTS (SELECT FROM notifyworker.refreshes WHERE status = 'ACTIVE')`)
+	var ids, failed []byte
+	err := b.pool.QueryRow(context.Background(), `SELECT id, config->'productIds', config->'full' = 'true' IS TRUE, error, result->'failed'
+		FROM notifyworker.jobs WHERE status = 'FAILED'`).Scan(&l.ID, &ids, &l.Full, &l.Error, &failed)
+	must(b.t, err)
+	var raw []json.RawMessage
+	must(b.t, json.Unmarshal(ids, &raw))
+	must(b.t, json.Unmarshal(failed, &l.Failed))
+	l.IDs = texts(raw)
+	return l
+}
+
+func TestOneBadProductDoesNotTakeOthersAlong(t *testing.T) {
+	for _, err := range []error{
+		sqlError("22P02"), sqlError("23514"), sqlError("P0001"), sqlError("NW422"), sqlError("54000"),
+		sqlError("42703"), sqlError("57014"), sqlError("XX000"), // may be the products' fault
+		&webcall.Error{Kind: webcall.Rejected, Status: 422, Err: errors.New("rejected")},
+		&webcall.Error{Kind: webcall.Broken, Status: 500, Err: errors.New("broken")},
+		&webcall.Error{Kind: webcall.TimedOut, Err: errors.New("timed out")},
+	} {
+		t.Run(err.Error(), func(t *testing.T) {
+			b := newBench(t)
+			r := &fake{do: poison(err, `"p777"`)}
+			e := b.start(r)
+			id, serr := e.Submit(context.Background(), b.job("c", ids(0, 1000)))
+			must(t, serr)
+			l := b.letter()
+			if len(l.IDs) != 1 || l.IDs[0] != `"p777"` || len(l.Failed) != 1 || l.Failed[0].Error != err.Error() || !strings.Contains(l.Error, err.Error()) {
+				t.Errorf("dead letter %+v", l)
+			}
+			if n := len(r.called()); n > 30 {
+				t.Errorf("%d calls to find one of 1000", n)
+			}
+			if !value[bool](b, `SELECT status = 'DONE_WITH_ERRORS' AND recomputed = 999 AND failed_count = 1 AND done_count = 1000 FROM notifyworker.refreshes WHERE id = $1`, id) {
+				t.Error("the other 999 were not recomputed")
+			}
+		})
+	}
+}
+
+func TestADeadLetterIsReplayed(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	r := &fake{do: poison(sqlError("22000"), `"p2"`, `3`)}
+	e := b.start(r)
+	_, err := e.Submit(ctx, b.job("c", `["p1", "p2", 3, "p4"]`))
+	must(t, err)
+	l := b.letter()
+	if strings.Join(l.IDs, " ") != `"p2" 3` || !strings.HasPrefix(l.Error, "2 of 4 products could not be recomputed; the first, p2: ") {
+		t.Errorf("dead letter %+v", l)
+	}
+	r.mu.Lock()
+	r.do = nil
+	r.mu.Unlock()
+	if got := value[string](b, `SELECT outcome FROM notifyworker.replay($1)`, l.ID); got != "requeued" {
+		t.Fatalf("replay: %s", got)
+	}
+	id, err := e.Submit(ctx, b.reserve())
+	must(t, err)
+	b.eventually(`SELECT status = 'DONE' AND product_ids = '["p2", 3]' FROM notifyworker.refreshes WHERE id = $1`, id)
+	if s := b.status(l.ID); s != "COMPLETED" {
+		t.Errorf("the replayed job is %s", s)
+	}
+}
+
+func TestWorkIsBoundedWhenEverythingIsBad(t *testing.T) {
+	b := newBench(t)
+	r := &fake{do: func(context.Context, engine.Chunk) error { return sqlError("22000") }}
+	e := b.start(r)
+	_, err := e.Submit(context.Background(), b.job("c", ids(0, 20_000)))
+	must(t, err)
+	l := b.letter()
+	if len(l.IDs) != 20_000 || !strings.Contains(l.Failed[0].Error, "fails together with") {
+		t.Errorf("%d ids in the dead letter, the first: %+v", len(l.IDs), l.Failed[0])
+	}
+	if n := len(r.called()); n > 40*3+1000+64 {
+		t.Errorf("%d calls", n)
+	}
+	if n := value[int](b, `SELECT jsonb_array_length(failed) FROM notifyworker.refreshes`); n != 100 {
+		t.Errorf("%d failures kept in the refresh, want 100", n)
+	}
+}
+
+func TestAnOutageIsWaitedFor(t *testing.T) {
+	for _, err := range []error{
+		io.EOF, sqlError("08006"), sqlError("40P01"), sqlError("53300"), sqlError("25006"), sqlError("57P01"), sqlError("55P03"),
+		&webcall.Error{Kind: webcall.Unavailable, Status: 502, Err: errors.New("bad gateway")},
+	} {
+		t.Run(err.Error(), func(t *testing.T) {
+			b := newBench(t)
+			n := 0
+			r := &fake{do: func(context.Context, engine.Chunk) error {
+				if n++; n <= 12 {
+					return err
+				}
+				return nil
+			}}
+			e := b.start(r, func(c *engine.Config) { c.Patience.OutageFor = time.Hour })
+			_, serr := e.Submit(context.Background(), b.job("c", ids(0, 10)))
+			must(t, serr)
+			b.eventually(`SELECT status = 'DONE' AND recomputed = 10 FROM notifyworker.refreshes`)
+			for i, c := range r.called() {
+				if len(c.ProductIDs) != 10 || c.Key() != r.called()[0].Key() {
+					t.Errorf("call %d was of %d products, key %s", i, len(c.ProductIDs), c.Key())
+				}
+			}
+		})
+	}
+}
+
+func TestAnOutageThatDoesNotEnd(t *testing.T) {
+	for _, err := range []error{io.EOF, &webcall.Error{Kind: webcall.Broken, Err: errors.New("broken")},
+		&webcall.Error{Kind: webcall.Later, Delay: time.Millisecond, Err: errors.New("not now")}} {
+		t.Run(err.Error(), func(t *testing.T) {
+			b := newBench(t)
+			r := &fake{do: func(_ context.Context, c engine.Chunk) error {
+				if c.Number == 0 {
+					return nil
+				}
+				return err
+			}}
+			e := b.start(r, func(c *engine.Config) { c.Chunk = 4 })
+			_, serr := e.Submit(context.Background(), b.job("c", ids(0, 20)))
+			must(t, serr)
+			l := b.letter()
+			if len(l.IDs) != 16 || !strings.Contains(l.Error, err.Error()) || !strings.HasPrefix(l.Error, "16 of 20 products") {
+				t.Errorf("dead letter %+v", l)
+			}
+			for _, c := range r.called() {
+				if c.Number > 1 {
+					t.Fatalf("chunk %d was tried, though the one before it ended by an outage", c.Number)
+				}
+			}
+		})
+	}
+}
+
+func TestNotNowIsNoFailure(t *testing.T) {
+	b := newBench(t)
+	n := 0
+	r := &fake{do: func(context.Context, engine.Chunk) error {
+		if n++; n <= 20 {
+			return &webcall.Error{Kind: webcall.Later, Delay: time.Millisecond, Err: errors.New("later")}
+		}
+		return nil
+	}}
+	e := b.start(r, func(c *engine.Config) { c.Patience.LaterFor = time.Hour })
+	_, err := e.Submit(context.Background(), b.job("c", ids(0, 3)))
+	must(t, err)
+	b.eventually(`SELECT status = 'DONE' FROM notifyworker.refreshes`)
+}
+
+func TestAFullRefreshIsOneCall(t *testing.T) {
+	b := newBench(t)
+	r := &fake{}
+	e := b.start(r)
+	id, err := e.Submit(context.Background(), b.fullJob("c"))
+	must(t, err)
+	b.eventually(`SELECT status = 'DONE' AND scope = 'FULL' FROM notifyworker.refreshes WHERE id = $1`, id)
+	if got := r.called(); len(got) != 1 || !got[0].Full || got[0].ProductIDs != nil {
+		t.Errorf("called with %+v", got)
+	}
+}
+
+func TestAFullRefreshThatFailsIsADeadLetterForTheWholeCatalog(t *testing.T) {
+	b := newBench(t)
+	e := b.start(&fake{do: func(context.Context, engine.Chunk) error { return sqlError("22000") }})
+	_, err := e.Submit(context.Background(), b.fullJob("c"))
+	must(t, err)
+	if l := b.letter(); !l.Full || len(l.IDs) != 0 || !strings.HasPrefix(l.Error, "the catalog could not be recomputed: ") {
+		t.Errorf("dead letter %+v", l)
+	}
+}
+
+func TestAListedFullRefreshRunsInChunks(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	shop := b.withShop()
+	b.exec(`CREATE FUNCTION shop.products(catalog text) RETURNS SETOF text LANGUAGE sql RETURN unnest(ARRAY['p1', 'p2', 'p3', 'p2', NULL]);
+		CREATE FUNCTION shop.none(catalog text) RETURNS SETOF bigint LANGUAGE sql AS 'SELECT 1::bigint WHERE false';
+		CREATE FUNCTION shop.broken(catalog text) RETURNS SETOF int LANGUAGE sql AS 'SELECT 1 / (length($1) - length($1))'`)
+	list := func(name string) func(*engine.Config) {
+		return func(c *engine.Config) { c.Chunk, c.Products = 2, &engine.SQLProducts{Name: name, Pool: shop} }
+	}
+	r := &fake{do: poison(sqlError("22000"), `"p3"`)}
+	e := b.start(r, list("products"))
+	must(t, e.Check(ctx))
+	b.exec(`SELECT notifyworker.enqueue_price_refresh('c', '["p9", "p1"]')`)
+	_, err := e.Submit(ctx, b.fullJob("c"))
+	must(t, err)
+	if l := b.letter(); l.Full || strings.Join(l.IDs, " ") != `"p3"` {
+		t.Errorf("dead letter %+v", l)
+	}
+	if !value[bool](b, `SELECT product_ids = '["p9", "p1", "p2", "p3"]' AND listed AND recomputed = 3 FROM notifyworker.refreshes`) {
+		t.Error("not what the job named, then the catalog: " + value[string](b, `SELECT product_ids::text FROM notifyworker.refreshes`))
+	}
+
+	id, err := b.start(&fake{}, list("none")).Submit(ctx, b.fullJob("d"))
+	must(t, err)
+	b.eventually(`SELECT status = 'DONE' AND product_count = 0 FROM notifyworker.refreshes WHERE id = $1`, id)
+
+	id, err = b.start(&fake{}, list("broken")).Submit(ctx, b.fullJob("e"))
+	must(t, err)
+	b.eventually(`SELECT status = 'DONE_WITH_ERRORS' AND NOT listed FROM notifyworker.refreshes WHERE id = $1`, id)
+	if !value[bool](b, `SELECT config = '{"catalogId": "e", "productIds": [], "full": true}' FROM notifyworker.jobs WHERE status = 'FAILED' AND catalog_id = 'e'`) {
+		t.Error("no dead letter for the catalog that could not be listed")
+	}
+}
+
+func TestChunksAndParts(t *testing.T) {
+	b := newBench(t)
+	r := &fake{do: poison(sqlError("22000"), `"p5"`)}
+	e := b.start(r, func(c *engine.Config) { c.Chunk = 4 })
+	id, err := e.Submit(context.Background(), b.job("c", ids(0, 10)))
+	must(t, err)
+	b.letter()
+	var got []string
+	for _, c := range r.called() {
+		got = append(got, fmt.Sprintf("%d:%s:%d", c.Number, strings.TrimPrefix(c.Key(), fmt.Sprintf("refresh-%d-", id)), len(c.ProductIDs)))
+	}
+	want := "0:0:4 1:4:4 1:4:4 1:4:4 1:4+2:2 1:6+2:2 1:4+1:1 1:5+1:1 1:5+1:1 2:8:2"
+	if s := strings.Join(got, " "); s != want {
+		t.Errorf("calls\n%s, want\n%s", s, want)
+	}
+}

@@ -1,0 +1,344 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"notifyworker/internal/engine"
+	"notifyworker/internal/pgtest"
+	"notifyworker/internal/queue"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+func TestAcceptanceAndCompletionAreOneCommit(t *testing.T) {
+	b := newBench(t)
+	g := newGate()
+	e := b.start(&fake{do: g.pass})
+	j := b.job("c", `["p1", 2, "p3"]`)
+	id, err := e.Submit(context.Background(), j)
+	must(t, err)
+	if c := g.wait(t); c.ID != id || c.JobID != j.ID || c.CatalogID != "c" || c.TraceID != "trace-c" || strings.Join(texts(c.ProductIDs), " ") != `"p1" 2 "p3"` {
+		t.Errorf("recomputes %+v", c)
+	}
+	type job struct {
+		Status, Result  string
+		Token, Finished bool
+	}
+	var got job
+	must(t, b.pool.QueryRow(context.Background(), `SELECT status, result::text, lock_token IS NOT NULL, finished_at IS NOT NULL AND duration_ms >= 0
+		FROM notifyworker.jobs WHERE id = $1`, j.ID).Scan(&got.Status, &got.Result, &got.Token, &got.Finished))
+	if want := (job{"COMPLETED", fmt.Sprintf(`{"products": 3, "refreshId": %d}`, id), false, true}); got != want {
+		t.Errorf("job: got %+v, want %+v", got, want)
+	}
+	close(g.open)
+	b.eventually(`SELECT status = 'DONE' AND lock_token IS NULL AND worker_id IS NULL AND recomputed = 3 AND done_count = 3 AND started_at IS NOT NULL
+		FROM notifyworker.refreshes WHERE id = $1`, id)
+}
+
+func TestTheFourRefusals(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	g := newGate()
+	e := b.start(&fake{do: g.pass}, func(c *engine.Config) {
+		c.Refreshes, c.Queue, c.QueueWait = 2, 1, time.Millisecond
+	})
+	first, err := e.Submit(ctx, b.job("c", `["p1", "p2"]`))
+	must(t, err)
+
+	refused := func(j queue.Job, want error, by int64) {
+		t.Helper()
+		out := e.Handle(ctx, j)
+		if out.Kind != queue.Refused || !errors.Is(out.Err, want) {
+			t.Fatalf("got %v (%v), want a refusal: %v", out.Kind, out.Err, want)
+		}
+		if by != 0 && string(out.Result) != fmt.Sprintf(`{"refusedBy": %d}`, by) {
+			t.Errorf("note %s does not name refresh %d", out.Result, by)
+		}
+		if s := b.status(j.ID); s != "RUNNING" {
+			t.Errorf("a refused job is %s", s)
+		}
+	}
+	refused(b.job("c", `["p3", "p2"]`), engine.ErrProductRefreshInFlight, first)
+	refused(b.fullJob("c"), engine.ErrProductRefreshInFlight, first)
+
+	full, err := e.Submit(ctx, b.fullJob("d"))
+	must(t, err)
+	refused(b.job("d", `["p9"]`), engine.ErrFullRefreshCatalogInFlight, full)
+	refused(b.fullJob("d"), engine.ErrFullRefreshCatalogInFlight, full)
+	if n := value[int](b, `SELECT refused FROM notifyworker.refreshes WHERE id = $1`, full); n != 2 {
+		t.Errorf("refresh counts %d refusals, want 2", n)
+	}
+
+	if _, err := e.Submit(ctx, b.job("e", `["p1"]`)); err != nil { // same product, another catalog
+		t.Fatal(err)
+	}
+	refused(b.job("f", `["p1"]`), engine.ErrQueueFull, 0)
+	if s := e.Stats(); s.Refused["product_in_flight"] != 2 || s.Refused["full_in_flight"] != 2 || s.Refused["queue_full"] != 1 || s.Places != s.Capacity {
+		t.Errorf("stats %+v", s)
+	}
+	late := b.job("g", `["p1"]`)
+	close(g.open)
+	must(t, e.stop())
+	refused(late, engine.ErrRunnerStopped, 0)
+}
+
+func TestVariantsOfAnArticleExcludeEachOther(t *testing.T) {
+	for _, c := range []struct {
+		busy, asked, function string
+		refused               bool
+	}{
+		{`["85123A"]`, `["85123a"]`, "", true},
+		{`["85123A"]`, `["85123"]`, "", true},
+		{`[85123]`, `["85123XL"]`, "", true},
+		{`["85123A"]`, `["85124A"]`, "", false},
+		{`["POST"]`, `["POST2"]`, "", false},
+		{`["15056BL-1"]`, `["15056BL-2"]`, "", false},
+		{`["15056BL-1"]`, `["15056BL-2"]`, `"Shop's".article`, true}, // the user's: what stands before the dash
+		{`["x"]`, `["y"]`, `"Shop's".article`, false},                // which is NULL here: articles of their own
+		{`["x"]`, `["x"]`, `"Shop's".article`, true},
+	} {
+		t.Run(c.busy+c.asked+c.function, func(t *testing.T) {
+			b := newBench(t)
+			b.exec(`CREATE SCHEMA "Shop's"`)
+			b.exec(`CREATE FUNCTION "Shop's".article(id text) RETURNS varchar LANGUAGE sql RETURN substring(id FROM '^(.*)-')`)
+			g := newGate()
+			e := b.start(&fake{do: g.pass}, func(cfg *engine.Config) { cfg.ArticleFunction = c.function })
+			defer close(g.open)
+			must(t, e.Check(context.Background()))
+			_, err := e.Submit(context.Background(), b.job("c", c.busy))
+			must(t, err)
+			if _, err = e.Submit(context.Background(), b.job("c", c.asked)); errors.Is(err, engine.ErrProductRefreshInFlight) != c.refused {
+				t.Errorf("refused: %v, want %v", err, c.refused)
+			}
+		})
+	}
+}
+
+func TestAJobWithoutIDsIsDoneAtOnce(t *testing.T) {
+	b := newBench(t)
+	e := b.start(&fake{})
+	j := b.job("c", `[]`)
+	if out := e.Handle(context.Background(), j); out.Kind != queue.Concluded {
+		t.Fatalf("got %v: %v", out.Kind, out.Err)
+	}
+	if n := value[int](b, `SELECT count(*) FROM notifyworker.refreshes`); b.status(j.ID) != "COMPLETED" || n != 0 {
+		t.Errorf("job is %s, %d refreshes", b.status(j.ID), n)
+	}
+}
+
+func TestALostJobIsNotAccepted(t *testing.T) {
+	b := newBench(t)
+	e := b.start(&fake{})
+	j := b.job("c", `["p1"]`)
+	b.exec(`SELECT notifyworker.cancel($1)`, j.ID)
+	if out := e.Handle(context.Background(), j); out.Kind != queue.Lost {
+		t.Errorf("got %v: %v", out.Kind, out.Err)
+	}
+	if s := e.Stats(); s.Places != 0 {
+		t.Errorf("%d places are still taken", s.Places)
+	}
+}
+
+func TestALockedJobRowIsWaitedFor(t *testing.T) {
+	b := newBench(t)
+	e := b.start(&fake{})
+	j := b.job("c", `["p1"]`)
+	psql := b.db.Conn(t)
+	ctx := context.Background()
+	_, err := psql.Exec(ctx, `BEGIN; SELECT FROM notifyworker.jobs FOR UPDATE`)
+	must(t, err)
+	got := make(chan error, 1)
+	go func() { _, err := e.Submit(ctx, j); got <- err }()
+	select {
+	case err := <-got:
+		t.Fatalf("did not wait: %v", err)
+	case <-time.After(30 * time.Millisecond):
+	}
+	_, err = psql.Exec(ctx, `COMMIT`)
+	must(t, err)
+	must(t, <-got)
+}
+
+// The role's isolation level would hide what was admitted after the snapshot: admission does not rely on it.
+func TestAdmissionWhateverTheRolesIsolation(t *testing.T) {
+	b := newBench(t)
+	cfg := b.pool.Config().Copy()
+	cfg.ConnConfig.RuntimeParams["default_transaction_isolation"] = "serializable"
+	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	fn, err := engine.NewSQLFunction(engine.SQLFunctionConfig{Name: "recompute", Pool: b.withShop(), SameDatabase: true})
+	must(t, err)
+	e := b.start(fn, func(c *engine.Config) { c.Pool = pool })
+	id, err := e.Submit(context.Background(), b.job("c", `["p1"]`))
+	must(t, err)
+	b.eventually(`SELECT status = 'DONE' FROM notifyworker.refreshes WHERE id = $1`, id)
+}
+
+func TestAnySchemaName(t *testing.T) {
+	b := newBench(t, pgtest.Schema("Prix-2"))
+	e := b.start(&fake{})
+	b.exec(`SELECT "Prix-2".enqueue_price_refresh('c', '["p1"]')`)
+	id, err := e.Submit(context.Background(), b.reserve())
+	must(t, err)
+	b.eventually(`SELECT status = 'DONE' FROM "Prix-2".refreshes WHERE id = $1`, id)
+}
+
+// Twenty submitters on four engines, each with a pool of its own, as on four pods: at no moment two active refreshes of one
+// catalog have an article in common, and no id is lost.
+func TestConcurrentSubmitsNeverOverlap(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	var mu sync.Mutex
+	busy, done := map[string]int64{}, map[string]bool{}
+	r := &fake{do: func(_ context.Context, c engine.Chunk) error {
+		mu.Lock()
+		for _, id := range c.ProductIDs {
+			if other := busy[string(id)]; other != 0 {
+				t.Errorf("refreshes %d and %d both recompute %s", other, c.ID, id)
+			}
+			busy[string(id)] = c.ID
+		}
+		mu.Unlock()
+		time.Sleep(time.Millisecond)
+		mu.Lock()
+		defer mu.Unlock()
+		for _, id := range c.ProductIDs {
+			delete(busy, string(id))
+			done[string(id)] = true
+		}
+		return nil
+	}}
+	var engines []running
+	for range 4 {
+		engines = append(engines, b.start(r, func(c *engine.Config) { c.Pool = b.db.Pool(t) }))
+	}
+	watch, stopWatch := context.WithCancel(ctx)
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
+		for watch.Err() == nil {
+			if n := value[int](b, `SELECT count(*) FROM notifyworker.refreshes a JOIN notifyworker.refreshes b ON a.id < b.id AND a.article_ids && b.article_ids
+				WHERE a.status = 'ACTIVE' AND b.status = 'ACTIVE' AND a.catalog_id = b.catalog_id`); n > 0 {
+				t.Errorf("%d pairs of active refreshes overlap", n)
+			}
+		}
+	})
+	want := map[string]bool{}
+	var wg sync.WaitGroup
+	var accepted, refused int64
+	for i := range 20 {
+		rng := rand.New(rand.NewPCG(1, uint64(i)))
+		store := b.store() // reserving is for one goroutine
+		wg.Go(func() {
+			for k := range 15 {
+				var list []string
+				for range 1 + rng.IntN(4) {
+					list = append(list, fmt.Sprintf(`"p%d"`, rng.IntN(40)))
+				}
+				b.exec(`SELECT notifyworker.enqueue_price_refresh('c', $1::text::jsonb)`, "["+strings.Join(list, ",")+"]")
+				mu.Lock()
+				for _, id := range list {
+					want[id] = true
+				}
+				mu.Unlock()
+				res, err := store.Reserve(ctx, 2)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, j := range res.Jobs {
+					out := engines[(i+k)%4].Handle(ctx, j)
+					mu.Lock()
+					if out.Kind == queue.Concluded {
+						accepted++
+					} else {
+						refused++
+					}
+					mu.Unlock()
+					if out.Kind == queue.Refused {
+						for v := queue.Busy; v == queue.Busy; {
+							got, err := b.Requeue(ctx, queue.Return{ID: j.ID, Token: j.Token, Cause: queue.CauseRefused, Err: out.Err.Error(), Note: out.Result})
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							v = got.Verdict
+						}
+					} else if out.Kind != queue.Concluded {
+						t.Errorf("got %v: %v", out.Kind, out.Err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for end := time.Now().Add(soon); value[bool](b, `SELECT EXISTS (SELECT FROM notifyworker.jobs WHERE status IN ('PENDING', 'RUNNING'))
+		OR EXISTS (SELECT FROM notifyworker.job_additions)`); {
+		if time.Now().After(end) {
+			t.Fatal("jobs are left")
+		}
+		res, err := b.Reserve(ctx, 10)
+		must(t, err)
+		for _, j := range res.Jobs {
+			if out := engines[0].Handle(ctx, j); out.Kind == queue.Refused {
+				_, err := b.Requeue(ctx, queue.Return{ID: j.ID, Token: j.Token, Cause: queue.CauseRefused, Err: out.Err.Error(), Note: out.Result})
+				must(t, err)
+			}
+		}
+	}
+	stopWatch()
+	watcher.Wait()
+	b.eventually(`SELECT NOT EXISTS (SELECT FROM notifyworker.refreshes WHERE status <> 'DONE')`)
+	t.Logf("%d accepted, %d refused", accepted, refused)
+	if refused == 0 {
+		t.Error("no submission was refused: the sets did not meet")
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for id := range want {
+		if !done[id] {
+			t.Errorf("%s was not recomputed", id)
+		}
+	}
+	b.db.NoServerErrors(t)
+}
+
+func TestFiftyThousandProducts(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	g := newGate()
+	e := b.start(&fake{do: g.pass}, func(c *engine.Config) { c.Chunk = 10_000 })
+	const n = 50_000
+	id, err := e.Submit(ctx, b.job("c", ids(0, n)))
+	must(t, err)
+	other := b.job("c", ids(n, n)) // nothing in common: every article is compared
+	began := time.Now()
+	_, err = e.Submit(ctx, other)
+	must(t, err)
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("admission beside 50,000 products took %v", took)
+	} else {
+		t.Logf("admission beside 50,000 products took %v", took)
+	}
+	if _, err := e.Submit(ctx, b.job("c", ids(2*n-1, n))); !errors.Is(err, engine.ErrProductRefreshInFlight) {
+		t.Errorf("one product of 50,000 in common: %v", err)
+	}
+	close(g.open)
+	b.eventually(`SELECT status = 'DONE' AND done_count = 50000 AND recomputed = 50000 FROM notifyworker.refreshes WHERE id = $1`, id)
+}
+
+func TestConfigSaysAllThatIsWrong(t *testing.T) {
+	_, err := engine.New(engine.Config{Refreshes: -1, Chunk: 1 << 20, Lease: time.Millisecond, DrainTimeout: -1, Patience: engine.Patience{Cap: -1}})
+	for _, want := range []string{"Pool", "WorkerID", "recomputation", "refreshes is -1", "chunk is", "lease is 1ms", "drain_timeout", "delay cap"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\ndoes not say %q", err, want)
+		}
+	}
+}
