@@ -78,22 +78,3 @@ BEGIN
     RETURN n;
 END $$;
 COMMENT ON FUNCTION :"schema".hand_back_refreshes IS 'For workers: ends the leases of refreshes at a shutdown, so that another worker goes on at once.';
-
--- purge_refreshes: deletes refreshes that ended before the given age, the oldest first, at most p_limit of them.
--- returns: how many were deleted; call again while it is p_limit
--- locks: the rows deleted, passing over locked ones
-CREATE OR REPLACE FUNCTION :"schema".purge_refreshes(p_older_than interval, p_limit integer DEFAULT 1000) RETURNS integer
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
-DECLARE
-    n integer;
-BEGIN
-    IF p_older_than IS NULL OR p_older_than < interval '0' THEN
-        RAISE EXCEPTION 'can''t purge refreshes older than %', coalesce(p_older_than::text, 'NULL') USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    DELETE FROM refreshes r
-     WHERE r.id = ANY (ARRAY(SELECT x.id FROM refreshes x WHERE x.status <> 'ACTIVE' AND x.finished_at < now() - p_older_than
-                              ORDER BY x.id LIMIT p_limit FOR UPDATE SKIP LOCKED));
-    GET DIAGNOSTICS n = ROW_COUNT;
-    RETURN n;
-END $$;
-COMMENT ON FUNCTION :"schema".purge_refreshes IS 'Deletes refreshes that ended longer ago than p_older_than, at most p_limit at once.';
