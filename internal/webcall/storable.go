@@ -20,7 +20,7 @@ const (
 // What jsonb can't hold in a string, \u0000 and half a surrogate pair, becomes U+FFFD: an answer that reports done work is
 // not worth doing the work again. The error completes the sentence "its body …".
 func Storable(body []byte) (json.RawMessage, error) {
-	body = bytes.TrimSpace(body)
+	body = bytes.Trim(body, " \t\r\n")
 	switch {
 	case len(body) == 0:
 		return nil, nil
