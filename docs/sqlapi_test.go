@@ -65,12 +65,12 @@ func contains(list []string, s string) bool {
 // The Go code of the pages stands in the tests of this folder and is run there, that of other languages in examples/clients.
 func TestTheCodeOfThePagesIsCodeThatRuns(t *testing.T) {
 	sources := map[string]string{
-		"go":     read(t, "sqlapi_test.go"),
+		"go":     read(t, "sqlapi_test.go") + read(t, "handlers_test.go"),
 		"python": read(t, "../examples/clients/enqueue.py"),
 		"js":     read(t, "../examples/clients/enqueue.mjs"),
 	}
 	found := map[string]bool{}
-	for _, b := range blocks(read(t, "sql-api.md")) {
+	for _, b := range append(blocks(read(t, "sql-api.md")), blocks(read(t, "handlers.md"))...) {
 		source, ok := sources[b.lang]
 		if !ok {
 			continue
