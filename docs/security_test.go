@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"notifyworker/examples/pricing"
 	"notifyworker/internal/embedded"
 	"notifyworker/internal/pgtest"
 	"notifyworker/internal/queue"
@@ -223,6 +224,32 @@ func (h house) worker(t *testing.T) {
 	_, err = s.Durations(ctx, time.Hour)
 	check("durations", err)
 	check("deregister", s.Deregister(ctx))
+
+	// The engine: admission, progress, heartbeat, a take-over, a release with a dead letter.
+	h.must(conn, `SELECT :"schema".enqueue_price_refresh('engine', '["p1", "p2"]')`)
+	if _, err := s.Reserve(ctx, 100); err != nil {
+		t.Fatal(err)
+	}
+	h.must(conn, `SELECT a.* FROM :"schema".jobs j, :"schema".admit_refresh(j.id, j.lock_token, j.worker_id, 60000) a WHERE j.catalog_id = 'engine'`)
+	h.must(conn, `SELECT :"schema".progress_refresh(id, lock_token, 60000, 1, 1), :"schema".extend_refreshes(ARRAY[id], ARRAY[lock_token], 0) FROM :"schema".refreshes`)
+	h.must(conn, `SELECT * FROM :"schema".take_over_refreshes(gen_random_uuid(), 60000, 10)`)
+	h.must(conn, `SELECT r.* FROM :"schema".refreshes x, :"schema".release_refresh(x.id, x.lock_token, 0, '[{"id": "p2", "error": "no"}]') r`)
+	h.must(conn, `SELECT :"schema".hand_back_refreshes('{}', '{}'), :"schema".article_of('1a')`)
+	var letters int
+	err = conn.QueryRow(ctx, migrations.Render(`SELECT count(*) FROM :"schema".jobs WHERE catalog_id = 'engine' AND status = 'FAILED'`, h.schema)).Scan(&letters)
+	if err != nil || letters != 1 {
+		t.Errorf("%d dead letters, %v", letters, err)
+	}
+
+	// The user's own function, with the rights that the page grants.
+	admin := h.login("postgres")
+	check("install the sample application", pricing.Install(ctx, admin))
+	h.must(admin, `ALTER FUNCTION pricing.recompute(text, jsonb) SECURITY DEFINER`)
+	h.denied(conn, `SELECT pricing.recompute('c', '[]')`)
+	for _, b := range blocks(section(t, read(t, "security.md"), "## Your recompute function")) {
+		h.must(admin, b.text)
+	}
+	h.must(conn, `SELECT pricing.recompute('c', '[]')`)
 
 	h.denied(conn,
 		`CREATE TABLE :"schema".mine (n integer)`, `CREATE FUNCTION :"schema".mine() RETURNS integer LANGUAGE sql RETURN 1`,
