@@ -123,3 +123,5 @@ func TestTheGoExampleEnqueues(t *testing.T) {
 		t.Fatalf("config %s, %d tariffs, %v", config, tariffs, err)
 	}
 }
+
+func TestTheSQLOfTheREADMEDoesWhatItSays(t *testing.T) { runPage(t, "../README.md") }
