@@ -94,6 +94,7 @@ DECLARE
     w     record;
     f     record;
     quiet boolean;
+    left_behind boolean;
 BEGIN
     SELECT j.tenant_id, j.catalog_id, j.config, j.successor, j.run_after, j.updated_at, j.max_attempts INTO r
       FROM jobs j WHERE j.id = p_id;
@@ -116,6 +117,14 @@ BEGIN
         END IF;
     END IF;
     SELECT * INTO f FROM fold(r.tenant_id, r.catalog_id, p_id, r.config -> 'productIds', p_max_ids);
+    -- What is left now was locked by somebody, a person perhaps, and passed over: it needs a job as well.
+    left_behind := EXISTS (SELECT FROM job_additions a WHERE a.tenant_id = r.tenant_id AND a.catalog_id = r.catalog_id);
+    IF r.successor AND f.taken = 0 THEN
+        UPDATE jobs j SET updated_at = at,
+               run_after = at + least(interval '1 s', greatest(interval '10 ms', 2 * (r.run_after - r.updated_at)))
+         WHERE j.id = p_id;
+        RETURN false;
+    END IF;
     UPDATE jobs j SET status = 'RUNNING', successor = false, lock_token = gen_random_uuid(), worker_id = p_worker,
            attempts = least(greatest(j.attempts, CASE WHEN r.successor THEN f.attempts END), 2147483646) + 1,
            started_at = at, updated_at = at,
@@ -123,7 +132,7 @@ BEGIN
            operated_by = coalesce(j.operated_by, f.operated_by), trace_id = coalesce(j.trace_id, f.trace_id),
            config = j.config || jsonb_build_object('productIds', f.ids) || CASE WHEN f.full_refresh THEN '{"full": true}'::jsonb ELSE '{}' END
      WHERE j.id = p_id;
-    IF f.more OR NOT quiet THEN
+    IF f.more OR left_behind OR NOT quiet THEN
         PERFORM leave_successor(r.tenant_id, r.catalog_id, CASE WHEN f.more THEN at ELSE at + interval '10 ms' END);
     END IF;
     RETURN true;

@@ -93,10 +93,12 @@ BEGIN
         UPDATE jobs j SET run_after = at, updated_at = at WHERE j.id = w.id;
         RETURN true;
     END IF;
-    -- Refused ids that joined a successor, or that wait for no job at all, carry their back-off themselves.
+    -- Refused ids that joined a successor, or that wait for no job at all (marked), carry their back-off themselves. Without
+    -- the waiting job's row in our hands, unmarked ones are let be: a reservation of that job may be folding them right now.
     UPDATE job_additions a SET run_after = '-infinity'
       FROM (SELECT x.id FROM job_additions x
              WHERE x.tenant_id = p_tenant AND x.catalog_id = p_catalog AND x.from_job_id IS NOT NULL AND x.run_after > at
+               AND (x.marked OR w.id IS NOT NULL)
                FOR UPDATE SKIP LOCKED) late
      WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog AND a.id = late.id;
     GET DIAGNOSTICS n = ROW_COUNT;

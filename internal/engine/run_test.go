@@ -227,6 +227,23 @@ func TestAReleaseWakesASuccessor(t *testing.T) {
 	}
 }
 
+// While the waiting job is being reserved its row can't be had, and its additions are the reservation's.
+func TestAReleaseTouchesNoAdditionsOfAJobThatIsBeingReserved(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	b.exec(`INSERT INTO notifyworker.jobs (type, config, run_after) VALUES ('PRICE_REFRESH', '{"catalogId": "c", "productIds": ["p0"]}', now());
+		INSERT INTO notifyworker.job_additions (tenant_id, catalog_id, product_ids, from_job_id, attempts, run_after)
+		VALUES ('00000000-0000-0000-0000-000000000000', 'c', '["p1"]', 1, 3, now() + '1 h')`)
+	reserving, err := b.db.Conn(t).Begin(ctx)
+	must(t, err)
+	_, err = reserving.Exec(ctx, `SELECT FROM notifyworker.jobs FOR UPDATE`)
+	must(t, err)
+	if value[bool](b, `SELECT notifyworker.wake_catalog('00000000-0000-0000-0000-000000000000', 'c')`) {
+		t.Error("an addition was woken under a reservation")
+	}
+	must(t, reserving.Rollback(ctx))
+}
+
 func TestAShutdownHandsBackAndAnotherGoesOnAtOnce(t *testing.T) {
 	b := newBench(t)
 	ctx := context.Background()

@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -121,5 +122,37 @@ func TestReservationTakesABoundedNumberOfIDsAndLeavesTheRestInOrder(t *testing.T
 	}
 	if want := "1 2 3 4 5 6 7|8 9 10 11 12 13 14|15 16 17"; strings.Join(got, "|") != want {
 		t.Fatalf("got %s, want %s", strings.Join(got, "|"), want)
+	}
+}
+
+// Whoever holds an addition's row, a person or a wake-up, makes the reservation pass over it: it must not stay behind alone.
+func TestAnAdditionThatSomebodyHasLockedIsLeftToASuccessor(t *testing.T) {
+	tb := newTable(t)
+	ctx := context.Background()
+	tb.enqueue("c", `["p1"]`)
+	tb.enqueue("c", `["p2"]`)
+	tx, err := tb.pool.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(ctx, `SELECT FROM notifyworker.job_additions FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	if j := tb.one(); j.ProductCount != 1 {
+		t.Errorf("reserved %d ids while one is locked, want 1", j.ProductCount)
+	}
+	if n := value[int](tb, `SELECT count(*) FROM notifyworker.jobs WHERE status = 'PENDING' AND successor`); n != 1 {
+		t.Errorf("%d successors, want 1", n)
+	}
+	tb.exec(`UPDATE notifyworker.jobs SET run_after = now() - interval '1 s' WHERE successor`)
+	if r := tb.reserve(1); len(r.Jobs) != 0 {
+		t.Errorf("reserved %+v while the addition is still locked, want nothing", r.Jobs)
+	}
+	if err := tx.Rollback(ctx); err != nil {
+		t.Fatal(err)
+	}
+	tb.exec(`UPDATE notifyworker.jobs SET run_after = now() WHERE successor`)
+	if j := tb.one(); j.ProductCount != 1 {
+		t.Errorf("reserved %d ids afterwards, want the other one", j.ProductCount)
 	}
 }
