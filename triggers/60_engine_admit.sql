@@ -9,7 +9,7 @@
 --                    busy                somebody holds the lock of the job's row: nothing done, try again
 --                    lost                not RUNNING under this token: nothing done
 -- locks, in this order: the job's row (tried); admission of the catalog (waited for: only transactions of this file take it,
---        each one round trip long); the row of the refresh that is in the way. Nobody who holds a refresh's row waits for a
+--        each one round trip long); the row of the refresh that is in the way (waited for a moment). Nobody who holds a refresh's row waits for a
 --        job's row or for admission, so no circle can be.
 -- Two pods that submit at once: the second waits for the admission lock, and its look at what is in flight is a statement
 -- of its own, with a snapshot younger than the lock. An article function's time is not spent under the lock.
@@ -47,13 +47,23 @@ BEGIN
             articles := :"schema".articles_of(ids, p_article_function);
         END IF;
         PERFORM pg_advisory_xact_lock(1853292548, hashtext(j.tenant_id || '/' || j.catalog_id));
-        SELECT f.outcome, f.refresh_id INTO outcome, refresh_id
-          FROM :"schema".in_flight(j.tenant_id, j.catalog_id, wants_all, articles) f;
-        IF outcome IS NOT NULL THEN
+        LOOP
+            SELECT f.outcome, f.refresh_id INTO outcome, refresh_id
+              FROM :"schema".in_flight(j.tenant_id, j.catalog_id, wants_all, articles) f;
+            EXIT WHEN outcome IS NULL;
             -- Counted where the release reads it: it then wakes who was refused, also one whose requeue is still under way.
-            UPDATE :"schema".refreshes r SET refused = r.refused + 1 WHERE r.id = refresh_id AND r.status = 'ACTIVE';
-            RETURN;
-        END IF;
+            -- That row may be locked by the release itself, a moment: then what was in the way is gone, look again. Or by a
+            -- person: then the back-off has to do.
+            BEGIN
+                PERFORM set_config('lock_timeout', '250ms', true);
+                UPDATE :"schema".refreshes r SET refused = r.refused + 1 WHERE r.id = refresh_id AND r.status = 'ACTIVE';
+                IF FOUND THEN
+                    RETURN;
+                END IF;
+            EXCEPTION WHEN lock_not_available THEN
+                RETURN;
+            END;
+        END LOOP;
         at := clock_timestamp();
         INSERT INTO :"schema".refreshes (job_id, tenant_id, catalog_id, scope, product_ids, listed, article_ids, lock_token,
                                          lease_expires_at, worker_id, trace_id, operated_by, created_at, updated_at)

@@ -54,10 +54,12 @@ type Config struct {
 type Engine struct {
 	cfg   Config
 	store store
-	queue chan *refresh // never blocks: it has room for every place
+	queue chan *refresh // never blocks: it has room for every place, and for what a TakeOver may be above that
 	waker waker
 	ready chan struct{} // closed when Run accepts submissions
 	stats counters
+
+	taking sync.Mutex // one TakeOver at a time
 
 	mu       sync.Mutex
 	ran      bool               // Run was called
@@ -112,7 +114,7 @@ func New(cfg Config) (*Engine, error) {
 	return &Engine{
 		cfg:   cfg,
 		store: newStore(cfg),
-		queue: make(chan *refresh, cfg.Refreshes+cfg.Queue),
+		queue: make(chan *refresh, cfg.Refreshes+cfg.Queue+takeOverAtOnce),
 		waker: newWaker(),
 		ready: make(chan struct{}),
 		held:  map[int64]*refresh{},
@@ -139,6 +141,9 @@ func orDefault[T comparable](v, otherwise T) T {
 	}
 	return v
 }
+
+// capacity is how many refreshes may be held.
+func (e *Engine) capacity() int { return e.cfg.Refreshes + e.cfg.Queue }
 
 // Ready is closed when Run has begun and submissions are admitted.
 func (e *Engine) Ready() <-chan struct{} { return e.ready }

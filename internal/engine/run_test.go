@@ -369,5 +369,6 @@ func TestTheDatabaseGoesAway(t *testing.T) {
 		b.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()`)
 	}
 	close(g.open)
+	b.pool = b.db.Pool(t) // the other one still has connections that are gone
 	b.eventually(`SELECT status = 'DONE' AND recomputed = 3 FROM notifyworker.refreshes`)
 }

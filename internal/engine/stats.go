@@ -41,11 +41,11 @@ func (c *counters) refuse(err error) {
 // Stats returns a snapshot.
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
-	places, capacity := e.places, cap(e.queue)
+	places := e.places
 	e.mu.Unlock()
 	c := &e.stats
 	return Stats{
-		Places: places, Queued: len(e.queue), Running: int(c.running.Load()), Capacity: capacity,
+		Places: places, Queued: len(e.queue), Running: int(c.running.Load()), Capacity: e.capacity(),
 		Accepted: c.accepted.Load(), Released: c.released.Load(), TakenOver: c.takenOver.Load(), HandedBack: c.handedBack.Load(), Lost: c.lost.Load(),
 		Refused: map[string]int64{"product_in_flight": c.productInFlight.Load(), "full_in_flight": c.fullInFlight.Load(),
 			"queue_full": c.queueFull.Load(), "stopped": c.stopped.Load()},

@@ -150,7 +150,7 @@ func (e *Engine) take() error {
 	switch {
 	case !e.running:
 		return ErrRunnerStopped
-	case e.places >= cap(e.queue):
+	case e.places >= e.capacity():
 		return ErrQueueFull
 	}
 	e.places++

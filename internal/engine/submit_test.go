@@ -14,7 +14,9 @@ import (
 	"notifyworker/internal/pgtest"
 	"notifyworker/internal/queue"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
 )
 
 func TestAcceptanceAndCompletionAreOneCommit(t *testing.T) {
@@ -180,6 +182,111 @@ func TestAdmissionWhateverTheRolesIsolation(t *testing.T) {
 	id, err := e.Submit(context.Background(), b.job("c", `["p1"]`))
 	must(t, err)
 	b.eventually(`SELECT status = 'DONE' FROM notifyworker.refreshes WHERE id = $1`, id)
+}
+
+// A person who looks into a refresh's row FOR UPDATE holds up nobody but that refresh.
+func TestALockedRefreshRowHoldsUpNoAdmission(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	g := newGate()
+	e := b.start(&fake{do: g.pass})
+	defer close(g.open)
+	_, err := e.Submit(ctx, b.job("c", `["p1"]`))
+	must(t, err)
+	psql := b.db.Conn(t)
+	_, err = psql.Exec(ctx, `BEGIN; SELECT FROM notifyworker.refreshes FOR UPDATE`)
+	must(t, err)
+	if _, err := e.Submit(ctx, b.job("c", `["p1"]`)); !errors.Is(err, engine.ErrProductRefreshInFlight) {
+		t.Errorf("got %v", err)
+	}
+	_, err = e.Submit(ctx, b.job("c", `["p2"]`))
+	must(t, err)
+}
+
+// What was in the way may end while the refusal is being written down: then it is no refusal.
+func TestARefusalThatMeetsTheReleaseIsNone(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	e := b.start(&fake{})
+	var id int64
+	var token string
+	old := b.job("c", `["p1"]`)
+	must(t, b.pool.QueryRow(ctx, `SELECT refresh_id, refresh_token FROM notifyworker.admit_refresh($1, $2, $3, 60000)`, old.ID, old.Token, workerB).Scan(&id, &token))
+	j := b.job("c", `["p1"]`)
+	release, err := b.db.Conn(t).Begin(ctx)
+	must(t, err)
+	_, err = release.Exec(ctx, `SELECT notifyworker.release_refresh($1, $2)`, id, token)
+	must(t, err)
+	got := make(chan error, 1)
+	go func() { _, err := e.Submit(ctx, j); got <- err }()
+	b.eventually(`SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database())`)
+	must(t, release.Commit(ctx))
+	must(t, <-got)
+}
+
+// Poolers want other protocols than prepared statements.
+func TestEveryProtocol(t *testing.T) {
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
+		both(t, func(t *testing.T, same bool) {
+			b := newBench(t)
+			with := func(p *pgxpool.Pool) *pgxpool.Pool {
+				cfg := p.Config().Copy()
+				cfg.ConnConfig.DefaultQueryExecMode = mode
+				pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
+				must(t, err)
+				t.Cleanup(pool.Close)
+				return pool
+			}
+			shop := with(b.withShop())
+			b.exec(`INSERT INTO shop.poison VALUES ('p2', '22000');
+				CREATE FUNCTION shop.products(c text) RETURNS SETOF text LANGUAGE sql RETURN 'p5'::text`)
+			fn := b.sqlFunction(engine.SQLFunctionConfig{Name: "recompute", Pool: shop, SameDatabase: same})
+			g := newGate()
+			change := func(c *engine.Config) {
+				c.Pool, c.Chunk, c.Lease = with(b.pool), 2, 600*time.Millisecond
+				c.ArticleFunction = "notifyworker.article_of"
+				c.Products = &engine.SQLProducts{Name: "shop.products", Pool: shop}
+			}
+			e := b.start(fn, change)
+			must(t, e.Check(context.Background()))
+			_, err := e.Submit(context.Background(), b.job("c", `["p1", "p2", "ü'\"", 4]`))
+			must(t, err)
+			_, err = e.Submit(context.Background(), b.fullJob("d"))
+			must(t, err)
+			if l := b.letter(); strings.Join(l.IDs, " ") != `"p2"` {
+				t.Errorf("dead letter %+v", l)
+			}
+			slow := b.start(&fake{do: g.pass}, change)
+			_, err = slow.Submit(context.Background(), b.job("c", `["p1"]`))
+			must(t, err)
+			before := value[time.Time](b, `SELECT max(lease_expires_at) FROM notifyworker.refreshes`)
+			b.eventually(`SELECT max(lease_expires_at) > $1 FROM notifyworker.refreshes`, before)
+			if out := slow.Handle(context.Background(), b.job("c", `["p1"]`)); out.Kind != queue.Refused {
+				t.Errorf("got %v: %v", out.Kind, out.Err)
+			}
+			expire(b)
+			_, err = e.TakeOver(context.Background())
+			must(t, err)
+			b.eventually(`SELECT NOT EXISTS (SELECT FROM notifyworker.refreshes WHERE status = 'ACTIVE')`)
+			close(g.open)
+		})
+	}
+}
+
+func TestRunLeavesNothingBehind(t *testing.T) {
+	b := newBench(t)
+	b.exec(`SELECT pg_backend_pid()`) // the pool's own goroutines are there
+	before := goleak.IgnoreCurrent()
+	g := newGate()
+	e := b.start(&fake{do: g.pass}, func(c *engine.Config) { c.DrainTimeout = time.Millisecond })
+	_, err := e.Submit(context.Background(), b.job("c", `["p1"]`))
+	must(t, err)
+	g.wait(t)
+	must(t, e.stop())
+	if err := e.Run(context.Background()); err == nil {
+		t.Error("Run ran twice")
+	}
+	goleak.VerifyNone(t, before)
 }
 
 func TestAnySchemaName(t *testing.T) {
