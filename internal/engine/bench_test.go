@@ -171,8 +171,10 @@ type running struct {
 
 func (b bench) start(r engine.Recomputer, change ...func(*engine.Config)) running {
 	b.t.Helper()
-	cfg := engine.Config{Pool: b.pool, WorkerID: workerA, Recompute: r, Patience: quick, Schema: b.db.Schema,
-		Log: zerolog.New(zerolog.NewTestWriter(b.t)).Level(zerolog.WarnLevel)}
+	cfg := engine.Config{
+		Pool: b.pool, WorkerID: workerA, Recompute: r, Patience: quick, Schema: b.db.Schema,
+		Log: zerolog.New(zerolog.NewTestWriter(b.t)).Level(zerolog.WarnLevel),
+	}
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -8,5 +8,5 @@
 // A chunk may be recomputed more than once: after a failure, and by whoever takes over from a dead process. So the
 // recomputation must be idempotent, as the computation of a price from its inputs is.
 //
-// Start at engine.go, then submit.go (the way in), run.go (the goroutines), refresh.go and settle.go (a refresh, a chunk).
+// Start at engine.go, then submit.go (the way in), run.go (the goroutines), refresh.go and settle.go (a refresh, a chunk), split.go (a chunk that fails).
 package engine

@@ -152,15 +152,19 @@ func TestCheckSaysWhatIsWrongWithFunctions(t *testing.T) {
 		{"recompute", "nope", "", "article function: there is no function nope(text)"},
 		{"recompute", "", "one", "products function: one(text) returns text, it must return a set of text"},
 	} {
-		e, err := engine.New(engine.Config{Pool: b.pool, WorkerID: workerA, ArticleFunction: c.article,
-			Recompute: b.sqlFunction(engine.SQLFunctionConfig{Name: c.recompute, Pool: shop}), Products: lister(c.products, shop)})
+		e, err := engine.New(engine.Config{
+			Pool: b.pool, WorkerID: workerA, ArticleFunction: c.article,
+			Recompute: b.sqlFunction(engine.SQLFunctionConfig{Name: c.recompute, Pool: shop}), Products: lister(c.products, shop),
+		})
 		must(t, err)
 		if err := e.Check(context.Background()); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	if _, err := engine.New(engine.Config{Pool: shop, WorkerID: workerA, Refreshes: 16,
-		Recompute: b.sqlFunction(engine.SQLFunctionConfig{Name: "recompute", Pool: shop})}); err == nil || !strings.Contains(err.Error(), "heartbeats would find none") {
+	if _, err := engine.New(engine.Config{
+		Pool: shop, WorkerID: workerA, Refreshes: 16,
+		Recompute: b.sqlFunction(engine.SQLFunctionConfig{Name: "recompute", Pool: shop}),
+	}); err == nil || !strings.Contains(err.Error(), "heartbeats would find none") {
 		t.Errorf("a pool that is too small: %v", err)
 	}
 	if _, err := engine.NewSQLFunction(engine.SQLFunctionConfig{Timeout: -1}); err == nil {

@@ -47,8 +47,10 @@ func (e *Engine) Stats() Stats {
 	return Stats{
 		Places: places, Queued: len(e.queue), Running: int(c.running.Load()), Capacity: e.capacity(),
 		Accepted: c.accepted.Load(), Released: c.released.Load(), TakenOver: c.takenOver.Load(), HandedBack: c.handedBack.Load(), Lost: c.lost.Load(),
-		Refused: map[string]int64{"product_in_flight": c.productInFlight.Load(), "full_in_flight": c.fullInFlight.Load(),
-			"queue_full": c.queueFull.Load(), "stopped": c.stopped.Load()},
+		Refused: map[string]int64{
+			"product_in_flight": c.productInFlight.Load(), "full_in_flight": c.fullInFlight.Load(),
+			"queue_full": c.queueFull.Load(), "stopped": c.stopped.Load(),
+		},
 		Calls: c.calls.Load(), Failures: c.failures.Load(), Recomputed: c.recomputed.Load(), FailedProducts: c.failedIDs.Load(),
 	}
 }

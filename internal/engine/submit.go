@@ -61,8 +61,10 @@ func (e *Engine) admit(ctx context.Context, j queue.Job) (*refresh, error) {
 		switch a.outcome {
 		case "accepted":
 			return &refresh{
-				Refresh: Refresh{ID: a.refreshID, JobID: j.ID, TenantID: j.TenantID, CatalogID: j.CatalogID, Full: config.Full,
-					TraceID: j.TraceID, OperatedBy: j.OperatedBy},
+				Refresh: Refresh{
+					ID: a.refreshID, JobID: j.ID, TenantID: j.TenantID, CatalogID: j.CatalogID, Full: config.Full,
+					TraceID: j.TraceID, OperatedBy: j.OperatedBy,
+				},
 				token: a.token, ids: config.ProductIDs, listed: !config.Full, leaseUntil: asked.Add(e.cfg.Lease),
 			}, nil
 		case "nothing":
@@ -99,8 +101,10 @@ func (e *Engine) Handle(ctx context.Context, j queue.Job) queue.Outcome {
 	case errors.Is(err, queue.ErrLost):
 		return queue.Outcome{Kind: queue.Lost, Err: err}
 	case errors.As(err, &b):
-		return queue.Outcome{Kind: queue.Refused, Err: err, Delay: refusedDelay(j.Attempt),
-			Result: json.RawMessage(fmt.Sprintf(`{"refusedBy": %d}`, b.by))}
+		return queue.Outcome{
+			Kind: queue.Refused, Err: err, Delay: refusedDelay(j.Attempt),
+			Result: json.RawMessage(fmt.Sprintf(`{"refusedBy": %d}`, b.by)),
+		}
 	case errors.Is(err, ErrQueueFull), errors.Is(err, ErrRunnerStopped), errors.Is(err, errRowLocked):
 		return queue.Outcome{Kind: queue.Refused, Err: err}
 	}

@@ -76,11 +76,25 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 		says   string
 	}{
 		{status: 400, body: " no such\n\tcatalog ", kind: Rejected, says: "answered 400 Bad Request: no such  catalog"},
-		{status: 401, kind: Unavailable}, {status: 402, kind: Rejected}, {status: 403, kind: Unavailable}, {status: 404, kind: Unavailable},
-		{status: 405, kind: Rejected}, {status: 408, kind: Unavailable}, {status: 409, kind: Unavailable}, {status: 410, kind: Rejected},
-		{status: 413, kind: Rejected}, {status: 418, kind: Rejected}, {status: 422, kind: Rejected}, {status: 425, kind: Unavailable},
-		{status: 429, kind: Unavailable}, {status: 499, kind: Rejected, says: "answered 499"},
-		{status: 500, kind: Broken}, {status: 501, kind: Unavailable}, {status: 502, kind: Unavailable}, {status: 503, kind: Unavailable}, {status: 504, kind: Unavailable},
+		{status: 401, kind: Unavailable},
+		{status: 402, kind: Rejected},
+		{status: 403, kind: Unavailable},
+		{status: 404, kind: Unavailable},
+		{status: 405, kind: Rejected},
+		{status: 408, kind: Unavailable},
+		{status: 409, kind: Unavailable},
+		{status: 410, kind: Rejected},
+		{status: 413, kind: Rejected},
+		{status: 418, kind: Rejected},
+		{status: 422, kind: Rejected},
+		{status: 425, kind: Unavailable},
+		{status: 429, kind: Unavailable},
+		{status: 499, kind: Rejected, says: "answered 499"},
+		{status: 500, kind: Broken},
+		{status: 501, kind: Unavailable},
+		{status: 502, kind: Unavailable},
+		{status: 503, kind: Unavailable},
+		{status: 504, kind: Unavailable},
 		{status: 409, header: []string{"Retry-After", "7"}, kind: Later, delay: 7 * time.Second},
 		{status: 429, header: []string{"Retry-After", " 0 "}, kind: Later},
 		{status: 503, header: []string{"Retry-After", "99999999999999"}, kind: Later, delay: time.Hour, says: "try again in 1h0m0s"},
@@ -93,7 +107,8 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 		{status: 307, header: []string{"Location", "/elsewhere"}, kind: Unavailable},
 		{status: 200, body: "[1]", kind: BadAnswer, says: "its body is not a JSON object: [1]"},
 		{status: 200, body: "<html>", kind: BadAnswer, says: "its body is not JSON: <html>"},
-		{status: 200, body: `{"a": 1} x`, kind: BadAnswer}, {status: 201, body: "null", kind: BadAnswer},
+		{status: 200, body: `{"a": 1} x`, kind: BadAnswer},
+		{status: 201, body: "null", kind: BadAnswer},
 		{status: 200, body: "{\"a\": \"\xff\"}", kind: BadAnswer, says: "is not UTF-8"},
 		{status: 200, body: `{"a": "` + strings.Repeat("x", maxAnswer) + `"}`, kind: BadAnswer, says: "more than 1048576 bytes"},
 		{status: 400, body: strings.Repeat("\xff\x00é", 5000), kind: Rejected},
@@ -216,7 +231,7 @@ func TestTraceparent(t *testing.T) {
 			t.Errorf("%q: got %s, want %s", in, got, want)
 		}
 	}
-	if Traceparent("") == Traceparent("") {
+	if one, other := Traceparent(""), Traceparent(""); one == other {
 		t.Error("not random")
 	}
 }
