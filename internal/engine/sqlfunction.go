@@ -217,7 +217,8 @@ func (f *SQLFunction) transaction(ctx context.Context, fill func(*pgx.Batch)) er
 	}
 	defer conn.Release()
 	err = oneTrip(ctx, conn, func(b *pgx.Batch) {
-		b.Queue(`SELECT set_config('statement_timeout', $1, true)`, strconv.FormatInt(f.cfg.Timeout.Milliseconds(), 10)+"ms")
+		// The session's lock_timeout is for our own short statements; what the user's function waits for, this limit ends.
+		b.Queue(`SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', '0', true)`, strconv.FormatInt(f.cfg.Timeout.Milliseconds(), 10)+"ms")
 		fill(b)
 	})
 	var pg *pgconn.PgError

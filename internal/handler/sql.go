@@ -99,11 +99,10 @@ func (h *SQL) call(ctx context.Context, j queue.Job) (result json.RawMessage, er
 		defer end()
 	}
 	err = pgx.BeginTxFunc(ctx, h.cfg.Pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		if h.cfg.Timeout > 0 {
-			ms := strconv.FormatInt(h.cfg.Timeout.Milliseconds(), 10) + "ms"
-			if _, err := tx.Exec(ctx, `SELECT set_config('statement_timeout', $1, true)`, ms); err != nil {
-				return fmt.Errorf("set the time limit: %w", err)
-			}
+		// The session's limits are for the worker's own short statements: a user's function has its own, 0 being none.
+		ms := strconv.FormatInt(h.cfg.Timeout.Milliseconds(), 10) + "ms"
+		if _, err := tx.Exec(ctx, `SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', '0', true)`, ms); err != nil {
+			return fmt.Errorf("set the time limit: %w", err)
 		}
 		call := `SELECT ` + f.name + `(p.id, p.config) FROM (SELECT $1::bigint AS id, $2::text::jsonb AS config) p`
 		if f.void {

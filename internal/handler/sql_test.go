@@ -134,3 +134,24 @@ func TestAFunctionThatIsCutOff(t *testing.T) {
 		t.Errorf("got %+v", out)
 	}
 }
+
+// A worker's session cuts its own statements short; what a user's function may take is the type's business.
+func TestTheSessionsLimitsAreNotTheFunctions(t *testing.T) {
+	pool := database(t)
+	cfg := pool.Config()
+	cfg.ConnConfig.RuntimeParams["statement_timeout"] = "50ms"
+	cfg.ConnConfig.RuntimeParams["lock_timeout"] = "50ms"
+	short, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer short.Close()
+	j := job
+	j.Config = []byte(`{"sleep": 0.2}`)
+	if out := function(t, handler.SQLConfig{Name: "import", Pool: short}).Handle(t.Context(), j); out.Kind != queue.Completed {
+		t.Errorf("without a limit of its own: %+v", out)
+	}
+	if out := function(t, handler.SQLConfig{Name: "import", Pool: short, Timeout: 100 * time.Millisecond}).Handle(t.Context(), j); out.Kind != queue.Failed {
+		t.Errorf("with a limit of 100 ms: %+v", out)
+	}
+}

@@ -22,7 +22,6 @@ func sessionSettings() map[string]string {
 		"tcp_keepalives_idle":                 "2",
 		"tcp_keepalives_interval":             "1",
 		"tcp_keepalives_count":                "3",
-		"timezone":                            "UTC",
 	}
 }
 
