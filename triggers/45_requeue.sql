@@ -6,8 +6,8 @@
 --                    dead       FAILED with its ids: the attempt limit, or a permanent failure
 --                    busy       somebody holds the row's lock: nothing done, try again
 --                    lost       not RUNNING under this token (or: no lease that ended, not FAILED): nothing done
--- locks, in this order: the job's row (tried); catalog (tried, exclusive); else as add_price_refresh. Of the row, nothing
---        else is locked and nobody's open transaction is waited for.
+-- locks, in this order: the job's row (tried); catalog (tried, exclusive; see may_return for a replay); else as
+--        add_price_refresh. Of the row, nothing else is locked and nobody's open transaction is waited for.
 CREATE OR REPLACE FUNCTION :"schema".requeue(
     p_id bigint, p_cause text, p_token uuid, p_error text DEFAULT NULL, p_note jsonb DEFAULT '{}', p_delay_ms bigint DEFAULT 0,
     p_limit integer DEFAULT NULL, OUT outcome text, OUT merged_into bigint)
@@ -45,7 +45,7 @@ BEGIN
     -- A release costs no attempt, a replay begins anew.
     tries := CASE p_cause WHEN 'released' THEN greatest(a.attempts - 1, 0) WHEN 'replayed' THEN 0 ELSE a.attempts END;
     due := at + least(greatest(p_delay_ms, 0), 315360000000) * interval '1 ms';
-    IF a.type <> 'PRICE_REFRESH' OR may_return(a.tenant_id, a.catalog_id) THEN
+    IF a.type <> 'PRICE_REFRESH' OR may_return(a.tenant_id, a.catalog_id, p_cause = 'replayed') THEN
         UPDATE jobs j SET status = 'PENDING', lock_token = NULL, lease_expires_at = NULL, worker_id = NULL, finished_at = NULL,
                duration_ms = NULL, attempts = tries, run_after = due, error = left(p_error, 8000), result = j.result || note,
                updated_at = at
@@ -68,14 +68,23 @@ COMMENT ON FUNCTION :"schema".requeue IS 'For workers: the one door back to PEND
 
 -- may_return: true when a job may become its catalog's PENDING job: nobody is adding to the catalog, and nothing waits.
 -- Lock first, look second: two statements, so that the second one's snapshot is younger than the lock.
--- locks: catalog (tried, exclusive)
-CREATE OR REPLACE FUNCTION :"schema".may_return(p_tenant uuid, p_catalog text) RETURNS boolean
+-- A worker's transaction is this call, and takes the catalog alone. A client's (a replay) may stay open for as long as it
+-- likes, so it goes the way of a first enqueue, which holds up nobody.
+-- locks: catalog (tried, exclusive), or for a client catalog (shared; waits only for workers), creating (tried)
+CREATE OR REPLACE FUNCTION :"schema".may_return(p_tenant uuid, p_catalog text, p_client boolean) RETURNS boolean
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+DECLARE
+    stripe constant integer := catalog_stripe(p_tenant, p_catalog);
 BEGIN
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         RETURN false; -- an old snapshot shows nothing: join as a marked addition
     END IF;
-    IF NOT pg_try_advisory_xact_lock(1853292545, catalog_stripe(p_tenant, p_catalog)) THEN
+    IF p_client THEN
+        PERFORM pg_advisory_xact_lock_shared(1853292545, stripe);
+        IF NOT pg_try_advisory_xact_lock(1853292546, stripe) THEN
+            RETURN false;
+        END IF;
+    ELSIF NOT pg_try_advisory_xact_lock(1853292545, stripe) THEN
         RETURN false;
     END IF;
     RETURN NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = p_tenant AND j.catalog_id = p_catalog

@@ -15,17 +15,18 @@ END $$;
 COMMENT ON FUNCTION :"schema".replay IS 'Brings a FAILED job back: it waits again, or its ids join the catalog''s waiting job.';
 
 -- cancel: PENDING or RUNNING → FAILED with error "cancelled"; its ids are kept, so replay undoes it. A PRICE_REFRESH takes
--- the ids along that have joined it; ids that are being added meanwhile wait in a successor. The worker of a RUNNING job
--- loses its token and stops.
+-- the ids along that have joined it; ids that are being added meanwhile wait in a successor, which the next worker that finds
+-- nothing to fold removes. The worker of a RUNNING job loses its token and stops.
 -- returns: cancelled, finished (it had ended already) or not_found
--- locks, in this order: the job's row (waited for: a reservation or a conclusion is short); catalog (tried); additions
+-- locks, in this order: the job's row (waited for: a reservation or a conclusion is short); additions. Not the catalog: who
+--        had its lock exclusively could leave out the successor, but a client may keep this transaction open for as long as
+--        it likes, and every enqueue of the catalog would wait for it.
 CREATE OR REPLACE FUNCTION :"schema".cancel(job_id bigint, OUT outcome text)
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 DECLARE
-    at    constant timestamptz := clock_timestamp();
-    r     record;
-    f     record;
-    quiet boolean;
+    at constant timestamptz := clock_timestamp();
+    r  record;
+    f  record;
 BEGIN
     SELECT j.tenant_id, j.catalog_id, j.type, j.status, CASE WHEN j.type = 'PRICE_REFRESH' THEN j.config -> 'productIds' END AS ids
       INTO r FROM jobs j WHERE j.id = job_id FOR UPDATE;
@@ -38,8 +39,6 @@ BEGIN
     END IF;
     outcome := 'cancelled';
     IF r.status = 'PENDING' AND r.type = 'PRICE_REFRESH' THEN
-        quiet := current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')
-                 AND pg_try_advisory_xact_lock(1853292545, catalog_stripe(r.tenant_id, r.catalog_id));
         SELECT * INTO f FROM fold(r.tenant_id, r.catalog_id, job_id, r.ids, 2147483647);
         UPDATE jobs j SET config = j.config || jsonb_build_object('productIds', f.ids) || CASE WHEN f.full_refresh THEN '{"full": true}'::jsonb ELSE '{}' END,
                successor = false
@@ -49,7 +48,7 @@ BEGIN
            finished_at = at, updated_at = at,
            duration_ms = CASE WHEN r.status = 'RUNNING' THEN greatest(0, extract(epoch FROM at - j.started_at) * 1000) END
      WHERE j.id = job_id;
-    IF NOT quiet THEN
+    IF r.status = 'PENDING' AND r.type = 'PRICE_REFRESH' THEN
         PERFORM leave_successor(r.tenant_id, r.catalog_id, at + interval '10 ms');
     END IF;
 END $$;
