@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,6 +27,7 @@ type client struct {
 	facts     []fact  // what commits with it
 	gone      []fact  // deleted by hand in it
 	told      []int64 // by enqueues in it
+	holds     bool    // it has taken the waiting job's row
 	failed    bool    // an error that the script allows has ended it
 	steps     []schedule.Step
 }
@@ -53,6 +55,7 @@ func (c *client) do(name string, w schedule.Waits, allowed []string, f func(cont
 			if _, err := conn.Exec(ctx, "BEGIN ISOLATION LEVEL "+c.iso); err != nil {
 				return err
 			}
+			c.w.opens(1, 0)
 		}
 		err := f(ctx, conn)
 		var pg *pgconn.PgError
@@ -83,6 +86,10 @@ func (c *client) end(commit bool, allowed ...string) schedule.Session {
 		if err != nil {
 			return err
 		}
+		c.w.opens(-1, 0)
+		if c.holds {
+			c.w.opens(0, -1)
+		}
 		for _, f := range c.facts {
 			if commit {
 				c.w.kept[f] = true
@@ -101,6 +108,20 @@ func (c *client) end(commit bool, allowed ...string) schedule.Session {
 		return nil
 	}})
 	return schedule.Session{Name: c.name, Steps: c.steps}
+}
+
+// hold says that the step before has taken the waiting job's row, and so holds it up, as any SQL would.
+func (c *client) hold() *client {
+	step := &c.steps[len(c.steps)-1]
+	do := step.Do
+	step.Do = func(ctx context.Context, conn *pgx.Conn) error {
+		if !c.holds {
+			c.holds = true
+			c.w.opens(0, 1)
+		}
+		return do(ctx, conn)
+	}
+	return c
 }
 
 // enqueue adds a call of enqueue_price_refresh with one id of its own.
@@ -174,10 +195,10 @@ func (c *client) deleteWaiting() *client {
 		if err != nil {
 			return err
 		}
-		lists, err := pgx.CollectRows(rows, pgx.RowTo[[]any])
+		lists, err := pgx.CollectRows(rows, pgx.RowTo[[]json.RawMessage])
 		for _, ids := range lists {
 			for _, id := range ids {
-				c.gone = append(c.gone, fact{"c", fmt.Sprintf("%q", id)})
+				c.gone = append(c.gone, fact{"c", string(id)})
 			}
 		}
 		return err

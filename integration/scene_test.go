@@ -22,6 +22,7 @@ const (
 func (w *world) set(ctx context.Context, sc scene) error {
 	w.kept, w.dropped, w.excused = map[fact]bool{}, map[fact]bool{}, map[fact]bool{}
 	w.told, w.seen, w.byHand = map[int64]bool{}, map[int64]bool{}, false
+	w.open, w.holders = 0, 0
 	if _, err := w.observer.Exec(ctx, `DELETE FROM notifyworker.job_additions; DELETE FROM notifyworker.jobs`); err != nil {
 		return err
 	}

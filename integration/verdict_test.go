@@ -56,11 +56,14 @@ func (w *world) verdict(ctx context.Context) error {
 	return nil
 }
 
-// allIsDue makes what waits due, and ends the leases of workers that the script has left.
-const allIsDue = `
+// allIsDue makes what waits due; leasesEnd ends the leases of workers that the script has left.
+const (
+	allIsDue = `
 	UPDATE notifyworker.jobs SET run_after = now() - interval '1 s' WHERE status = 'PENDING' AND run_after > now();
-	UPDATE notifyworker.job_additions SET run_after = '-infinity' WHERE run_after > now();
-	UPDATE notifyworker.jobs SET lease_expires_at = now() - interval '1 s' WHERE status = 'RUNNING'`
+	UPDATE notifyworker.job_additions SET run_after = '-infinity' WHERE run_after > now();`
+	leasesEnd = `
+	UPDATE notifyworker.jobs SET lease_expires_at = now() - interval '1 s' WHERE status = 'RUNNING';`
+)
 
 func (w *world) drain(ctx context.Context) error {
 	st := w.store(w.observer)
@@ -71,7 +74,7 @@ func (w *world) drain(ctx context.Context) error {
 	}
 	w.byHand = false
 	for range 50 {
-		if _, err := w.observer.Exec(ctx, allIsDue); err != nil {
+		if _, err := w.observer.Exec(ctx, allIsDue+leasesEnd); err != nil {
 			return err
 		}
 		if _, err := st.Rescue(ctx, 100); err != nil {

@@ -29,6 +29,7 @@ func (k *worker) do(name string, waits schedule.Waits, commit bool, f func(conte
 		if _, err := c.Exec(ctx, "BEGIN"); err != nil {
 			return err
 		}
+		k.w.opens(0, 1)
 		return f(ctx, k.w.store(c))
 	}})
 	word := "commit"
@@ -41,6 +42,7 @@ func (k *worker) do(name string, waits schedule.Waits, commit bool, f func(conte
 			end = "ROLLBACK"
 		}
 		_, err := c.Exec(ctx, end)
+		k.w.opens(0, -1)
 		return err
 	}})
 	return k

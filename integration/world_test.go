@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"notifyworker/internal/queue"
 
@@ -19,6 +20,7 @@ type fact struct{ catalog, id string }
 
 // world is what a script knows of the database: what was promised, and to whom.
 type world struct {
+	mu       sync.Mutex // steps of several sessions may be under way at once
 	observer *pgx.Conn
 	stores   map[*pgx.Conn]*queue.Store
 
@@ -28,6 +30,8 @@ type world struct {
 	told    map[int64]bool // job ids that enqueuers were told, and committed
 	seen    map[int64]bool // job ids that some look has seen
 	byHand  bool           // a waiting job was deleted by hand: until the next sweep its additions have none
+	open    int            // clients' transactions that are open
+	holders int            // of these and of workers', those that hold a waiting job's row
 
 	running, failed, waiting int64 // the scene's jobs, 0 when it has none
 	token                    string
@@ -122,6 +126,9 @@ func (w *world) look(ctx context.Context, waiting bool) error {
 	if waiting {
 		errs = append(errs, w.othersGoOn(ctx))
 	}
+	if w.open > 0 && w.holders == 0 && len(errs) == 0 {
+		errs = append(errs, w.catalogGoesOn(ctx, s))
+	}
 	if err := errors.Join(errs...); err != nil {
 		text, _ := json.Marshal(s)
 		return fmt.Errorf("%w\n\ttables: %s", err, text)
@@ -186,6 +193,43 @@ func mergesAreExact(s *state) []error {
 	return errs
 }
 
+// catalogGoesOn: while clients' transactions are open, a worker gets all that is committed.
+func (w *world) catalogGoesOn(ctx context.Context, s *state) error {
+	there := map[fact]bool{}
+	for _, j := range s.Jobs {
+		if j.Status != "PENDING" && j.Into == nil {
+			for _, id := range j.IDs {
+				there[fact{j.Catalog, string(id)}] = true
+			}
+		}
+	}
+	_, err := w.observer.Exec(ctx, `BEGIN; SET LOCAL lock_timeout = '3s'; SET LOCAL statement_timeout = '20s'; `+allIsDue)
+	var r queue.Reservation
+	if err == nil {
+		r, err = w.store(w.observer).Reserve(ctx, 100)
+	}
+	_, end := w.observer.Exec(ctx, `ROLLBACK`)
+	if err = errors.Join(err, r.Poisoned, end); err != nil {
+		return fmt.Errorf("the catalog is held up: %w", err)
+	}
+	for _, j := range r.Jobs {
+		var c queue.PriceRefreshConfig
+		if err := json.Unmarshal(j.Config, &c); err != nil {
+			return err
+		}
+		for _, id := range c.ProductIDs {
+			there[fact{j.CatalogID, string(id)}] = true
+		}
+	}
+	var errs []error
+	for f := range w.kept {
+		if !there[f] && !w.excused[f] && !w.byHand {
+			errs = append(errs, fmt.Errorf("product id %s of catalog %s is held up by a client's open transaction", f.id, f.catalog))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // othersGoOn: while somebody waits, another catalog is enqueued and reserved as ever.
 func (w *world) othersGoOn(ctx context.Context) error {
 	_, err := w.observer.Exec(ctx, `BEGIN; SET LOCAL lock_timeout = '3s'`)
@@ -200,4 +244,12 @@ func (w *world) othersGoOn(ctx context.Context) error {
 		return fmt.Errorf("another catalog is held up: %w", err)
 	}
 	return nil
+}
+
+// opens counts transactions; steps of several sessions may be under way at once.
+func (w *world) opens(clients, holders int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open += clients
+	w.holders += holders
 }
