@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/rs/zerolog"
 
+	"notifyworker/internal/engine"
 	"notifyworker/internal/queue"
 )
 
@@ -34,7 +35,7 @@ type runFlags struct {
 	ArticleFunction  string `group:"Price refreshes" env:"NOTIFYWORKER_ARTICLE_FUNCTION" placeholder:"FUNCTION" help:"SQL function from a product id to its article (default: letters behind digits are variants)."`
 	ProductsFunction string `group:"Price refreshes" env:"NOTIFYWORKER_PRODUCTS_FUNCTION" placeholder:"FUNCTION" help:"SQL function from a catalog id to its products, for full refreshes in chunks (default: the whole catalog in one call)."`
 	Chunk            string `group:"Price refreshes" env:"NOTIFYWORKER_CHUNK" placeholder:"N" help:"Products in one call (default 500)."`
-	Refreshes        string `group:"Price refreshes" env:"NOTIFYWORKER_REFRESHES" placeholder:"N" help:"Refreshes at once (default 4)."`
+	Refreshes        string `group:"Price refreshes" env:"NOTIFYWORKER_REFRESHES" placeholder:"N" help:"Refreshes at once (default 8)."`
 	RefreshQueue     string `group:"Price refreshes" env:"NOTIFYWORKER_REFRESH_QUEUE" placeholder:"N" help:"Accepted refreshes that may wait for their turn (default 64)."`
 
 	Handler []string `group:"Other jobs" env:"NOTIFYWORKER_HANDLER" placeholder:"TYPE=TARGET" help:"What works a type of job: sql:FUNCTION or an HTTP URL; may be repeated."`
@@ -106,9 +107,9 @@ func (f *runFlags) checkEngine(r *reader, s *workerSettings) {
 	e := &engineSettings{
 		timeout: r.duration("recompute_timeout", f.RecomputeTimeout, 30*time.Second, 10*time.Millisecond, time.Hour),
 		article: r.function("article_function", f.ArticleFunction), product: r.function("products_function", f.ProductsFunction),
-		chunk:     r.integer("chunk", f.Chunk, 500, 1, 50_000),
-		refreshes: r.integer("refreshes", f.Refreshes, 4, 1, 256),
-		queue:     r.integer("refresh_queue", f.RefreshQueue, 64, 0, 10_000),
+		chunk:     r.integer("chunk", f.Chunk, engine.DefaultChunk, 1, 50_000),
+		refreshes: r.integer("refreshes", f.Refreshes, engine.DefaultRefreshes, 1, 256),
+		queue:     r.integer("refresh_queue", f.RefreshQueue, engine.DefaultQueue, 1, 10_000),
 	}
 	switch strings.TrimSpace(f.Recompute) {
 	case "":

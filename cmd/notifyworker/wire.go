@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -10,8 +11,11 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"notifyworker/internal/engine"
+	"notifyworker/internal/handler"
 	"notifyworker/internal/listen"
 	"notifyworker/internal/queue"
+	"notifyworker/internal/webcall"
 	"notifyworker/internal/worker"
 )
 
@@ -27,7 +31,26 @@ func (c *runCmd) work(stop, end context.Context, s workerSettings, log zerolog.L
 	if err != nil {
 		return err
 	}
-	handlers := map[string]queue.Handler{}
+	eng, err := s.newEngine(pool, id, log)
+	if err != nil {
+		return err
+	}
+	handlers, err := s.newHandlers(stop, pool)
+	if err != nil {
+		return err
+	}
+	var maintain []func(context.Context)
+	if eng != nil {
+		if err := eng.Check(stop); err != nil {
+			return err
+		}
+		handlers[queue.TypePriceRefresh] = eng.Handler()
+		maintain = append(maintain, func(ctx context.Context) {
+			if _, err := eng.TakeOver(ctx); err != nil && ctx.Err() == nil {
+				log.Warn().Err(err).Msg("refreshes of dead workers not taken over")
+			}
+		})
+	}
 	bell := listen.NewDoorbell()
 	lc := listen.Config{Bell: bell, Mode: listen.Notify, PollEvery: s.pollEvery, Conn: s.listenConn, Channel: s.schema,
 		EchoChannel: "notifyworker_echo_" + id, Log: log.With().Str("part", "listen").Logger()}
@@ -46,7 +69,7 @@ func (c *runCmd) work(stop, end context.Context, s workerSettings, log zerolog.L
 		Store: store, Bell: bell, Handlers: handlers, Types: s.types, ID: id,
 		Info:    queue.WorkerInfo{Host: host, PID: os.Getpid(), Version: version()},
 		Polling: s.polling, Slots: s.slots, DrainTimeout: noneIsNegative(s.drain), EchoChannel: lc.EchoChannel, Beaten: listener.EchoSent,
-		Log: log.With().Str("part", "worker").Logger(),
+		Maintain: maintain, Log: log.With().Str("part", "worker").Logger(),
 	})
 	if err != nil {
 		return err
@@ -56,11 +79,70 @@ func (c *runCmd) work(stop, end context.Context, s workerSettings, log zerolog.L
 	hear, deafen := context.WithCancel(end)  // the listener is needed as long as the worker
 	defer deafen()
 	g.Go(func() error { return listener.Run(hear) })
+	if eng != nil {
+		g.Go(func() error { return eng.Run(running) })
+		<-eng.Ready() // or the first jobs would be refused
+	}
 	g.Go(func() error {
 		defer deafen()
 		return w.Run(running, end)
 	})
-	return g.Wait()
+	parts := make(chan error, 1)
+	go func() { parts <- g.Wait() }()
+	select {
+	case err := <-parts:
+		return err
+	case <-end.Done(): // at once: what still runs is left to its lease
+		return context.Cause(end)
+	}
+}
+
+// newEngine is nil when no recomputation is configured.
+func (s workerSettings) newEngine(pool *pgxpool.Pool, id string, log zerolog.Logger) (*engine.Engine, error) {
+	e := s.engine
+	if e == nil {
+		return nil, nil
+	}
+	c := engine.Config{Pool: pool, Schema: s.schema, WorkerID: id, ArticleFunction: e.article, Refreshes: e.refreshes, Queue: e.queue,
+		Chunk: e.chunk, Lease: s.types[""].Lease, DrainTimeout: max(s.drain, time.Millisecond), Log: log.With().Str("part", "engine").Logger()}
+	if e.product != "" {
+		c.Products = &engine.SQLProducts{Name: e.product, Pool: pool, Timeout: e.timeout}
+	}
+	var err error
+	if e.target.function != "" {
+		c.Recompute, err = engine.NewSQLFunction(engine.SQLFunctionConfig{Name: e.target.function, Pool: pool, Timeout: e.timeout, SameDatabase: true})
+	} else {
+		c.Recompute, err = engine.NewHTTPEndpoint(webcall.Config{URL: e.target.url, Timeout: e.timeout})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("recompute: %w", err)
+	}
+	return engine.New(c)
+}
+
+// newHandlers makes the handlers of all types but PRICE_REFRESH, and makes sure that their functions exist.
+func (s workerSettings) newHandlers(ctx context.Context, pool *pgxpool.Pool) (map[string]queue.Handler, error) {
+	handlers := map[string]queue.Handler{}
+	var errs []error
+	for name, h := range s.handlers {
+		var made queue.Handler
+		var err error
+		if h.target.function != "" {
+			var f *handler.SQL
+			if f, err = handler.NewSQL(handler.SQLConfig{Name: h.target.function, Pool: pool, Timeout: h.timeout}); err == nil {
+				err = f.Check(ctx)
+			}
+			made = f
+		} else {
+			made, err = handler.NewHTTP(webcall.Config{URL: h.target.url, Timeout: h.timeout})
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("handler of %s: %w", name, err))
+			continue
+		}
+		handlers[name] = made
+	}
+	return handlers, errors.Join(errs...)
 }
 
 // connections is how many the pool may need: for the worker's own calls, and one for each SQL function that runs.
