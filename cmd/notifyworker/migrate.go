@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"notifyworker/examples/pricing"
 	"notifyworker/migrations"
 	"notifyworker/triggers"
 )
@@ -10,6 +11,7 @@ import (
 type migrateCmd struct {
 	database
 	Variant string `env:"NOTIFYWORKER_VARIANT" placeholder:"NAME" help:"advisory, or cte for the first generation's protocol (default: what is installed, else advisory)."`
+	Sample  bool   `help:"Install the sample application too (schema pricing): what load publishes into, and what --recompute=sql:pricing.recompute needs."`
 }
 
 func (c *migrateCmd) Run(e *environment) error {
@@ -32,6 +34,12 @@ func (c *migrateCmd) Run(e *environment) error {
 	}
 	if err != nil {
 		return fmt.Errorf("migrate: %w", err)
+	}
+	if c.Sample {
+		if err := pricing.Install(ctx, conn); err != nil {
+			return fmt.Errorf("install the sample application: %w", err)
+		}
+		fmt.Fprintln(e.stdout, "schema pricing is ready")
 	}
 	if len(applied) == 0 {
 		fmt.Fprintf(e.stdout, "schema %s is up to date\n", c.schema())
