@@ -69,6 +69,9 @@ func flagTables(k *kong.Kong) string {
 	for _, node := range k.Model.Children {
 		for _, f := range node.Flags {
 			shared[f.Name]++
+			if f.Name == "database-url" || f.Name == "schema" {
+				shared[f.Name+f.Help]++
+			}
 		}
 	}
 	var b strings.Builder
@@ -92,7 +95,7 @@ func flagTables(k *kong.Kong) string {
 	seen := map[string]bool{}
 	for _, node := range k.Model.Children {
 		for _, f := range node.Flags {
-			if (f.Name == "database-url" || f.Name == "schema") && !seen[f.Name] {
+			if (f.Name == "database-url" || f.Name == "schema") && !seen[f.Name] && shared[f.Name] > 1 {
 				seen[f.Name] = true
 				everywhere = append(everywhere, f)
 			}
@@ -103,7 +106,7 @@ func flagTables(k *kong.Kong) string {
 		groups := map[string][]*kong.Flag{}
 		var order []string
 		for _, f := range node.Flags {
-			if !visible(f) || seen[f.Name] {
+			if !visible(f) || shared[f.Name+f.Help] > 1 {
 				continue
 			}
 			title := "`notifyworker " + node.Name + "`"
