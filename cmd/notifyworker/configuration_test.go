@@ -237,7 +237,7 @@ func TestTheCommandLinesOfThePagesAreUnderstood(t *testing.T) {
 		pages = append(pages, found...)
 	}
 	t.Setenv("DATABASE_URL", "postgres://h/db")
-	line := regexp.MustCompile(`^(?:[A-Z_]+=\S+ )*(?:go run \./cmd/notifyworker|\./notifyworker|notifyworker) (.*)$`)
+	line := regexp.MustCompile(`^(?:[A-Z_]+=\S+ )*(?:go run \./cmd/notifyworker|bin/notifyworker|notifyworker) (.*)$`)
 	inline := regexp.MustCompile("`notifyworker ([a-z]+ [^`]+)`")
 	n := 0
 	understood := func(page, text string) {
