@@ -40,8 +40,8 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION :"schema".articles_of IS 'Internal: the articles of product ids, by article_of or by the function named.';
 
--- in_flight: what stands in the way of a refresh of a catalog. The caller holds the catalog's admission lock; this being a
--- later statement, it sees all that was admitted before.
+-- in_flight: what stands in the way of a refresh of a catalog. To a caller who holds the catalog's admission lock, taken in an
+-- earlier statement, "nothing" is the whole truth; to any other it may have changed.
 -- returns: full_in_flight or product_in_flight and the refresh, or NULLs
 -- locks: nothing
 -- Two sets of 50,000 articles meet in a hash join: the planner knows nothing of their size and would try a nested loop, and

@@ -49,7 +49,7 @@ BEGIN
     UPDATE refreshes x
        SET status = CASE WHEN n > 0 OR p_error IS NOT NULL THEN 'DONE_WITH_ERRORS' ELSE 'DONE' END, lock_token = NULL,
            lease_expires_at = NULL, worker_id = NULL, recomputed = x.recomputed + p_recomputed, failed = misses,
-           failed_count = n, error = left(p_error, 2000), attempts = 0,
+           failed_count = n, error = left(p_error, 2000),
            done_count = CASE WHEN p_error IS NULL THEN x.product_count ELSE coalesce(p_done, x.done_count) END,
            started_at = coalesce(x.started_at, at), finished_at = at, updated_at = at
      WHERE x.id = p_id;

@@ -12,6 +12,8 @@ import (
 
 	"notifyworker/internal/engine"
 	"notifyworker/internal/queue"
+
+	"github.com/jackc/pgx/v5"
 )
 
 func TestALockedJobRowIsWaitedFor(t *testing.T) {
@@ -215,4 +217,56 @@ func TestFiftyThousandProducts(t *testing.T) {
 	}
 	close(g.open)
 	b.eventually(`SELECT status = 'DONE' AND done_count = 50000 AND recomputed = 50000 FROM notifyworker.refreshes WHERE id = $1`, id)
+}
+
+// Two jobs are about to be refused because of a refresh that is just being released: one of them is accepted then, the other
+// is refused because of that one, and they don't wait for each other.
+func TestTwoRefusalsMeetARelease(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	one, two := b.db.Conn(t), b.db.Conn(t)
+	const admit = `SELECT outcome, coalesce(refresh_id, 0) FROM notifyworker.admit_refresh($1, $2, $3, 60000)`
+	type answer struct {
+		outcome string
+		id      int64
+		err     error
+	}
+	for try := range 50 {
+		catalog := fmt.Sprint("c", try)
+		var id int64
+		var token string
+		old := b.job(catalog, `["p1"]`)
+		must(t, b.pool.QueryRow(ctx, `SELECT refresh_id, refresh_token FROM notifyworker.admit_refresh($1, $2, $3, 60000)`, old.ID, old.Token, workerB).Scan(&id, &token))
+		jobs := []queue.Job{b.job(catalog, `["p1"]`), b.job(catalog, `["p1"]`)}
+		release, err := b.pool.Begin(ctx)
+		must(t, err)
+		_, err = release.Exec(ctx, `SELECT notifyworker.release_refresh($1, $2)`, id, token)
+		must(t, err)
+		began := time.Now()
+		answers := make(chan answer, 2)
+		for i, conn := range []*pgx.Conn{one, two} {
+			go func() {
+				var a answer
+				a.err = conn.QueryRow(ctx, admit, jobs[i].ID, jobs[i].Token, workerA).Scan(&a.outcome, &a.id)
+				answers <- a
+			}()
+		}
+		b.eventually(`SELECT count(*) = 2 OR $1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND pid IN ($2, $3)`,
+			time.Since(began) > 200*time.Millisecond, one.PgConn().PID(), two.PgConn().PID())
+		must(t, release.Commit(ctx))
+		intime := time.Since(began) < 200*time.Millisecond
+		got := []answer{<-answers, <-answers}
+		if got[0].outcome != "accepted" {
+			got[0], got[1] = got[1], got[0]
+		}
+		must(t, errors.Join(got[0].err, got[1].err))
+		if !intime { // the refusals were allowed to give up
+			continue
+		}
+		if got[0].outcome != "accepted" || got[1].outcome != "product_in_flight" || got[1].id != got[0].id {
+			t.Fatalf("try %d: got %+v", try, got)
+		}
+		return
+	}
+	t.Fatal("the two never met the release in time")
 }
