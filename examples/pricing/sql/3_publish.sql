@@ -7,7 +7,10 @@
 -- returns: how many tariffs are in force now that were not before
 CREATE OR REPLACE FUNCTION pricing.publish_tariffs(p_update_id text, p_published_at timestamptz[], p_catalog_ids text[],
 	p_product_ids text[], p_unit_prices numeric[], p_position bigint DEFAULT NULL)
-RETURNS integer LANGUAGE plpgsql SET search_path = pricing, pg_temp AS $$
+RETURNS integer LANGUAGE plpgsql SET search_path = pricing, pg_temp
+-- Plans are kept, and one made while the tables were empty would be a scan of them for ever. So: by index, and a scalar
+-- subquery instead of NOT EXISTS, which leaves no other plan than one look for each.
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
 	applied integer;
 BEGIN
@@ -19,12 +22,12 @@ BEGIN
 
 	INSERT INTO catalogs (id)
 	SELECT DISTINCT c FROM unnest(p_catalog_ids) c
-	 WHERE NOT EXISTS (SELECT FROM catalogs WHERE id = c)
+	 WHERE (SELECT id FROM catalogs WHERE id = c) IS NULL
 	 ORDER BY c
 	ON CONFLICT DO NOTHING;
 
 	-- Most messages name known products only: one look spares them two inserts.
-	IF EXISTS (SELECT FROM unnest(p_product_ids) p WHERE NOT EXISTS (SELECT FROM products WHERE code = p)) THEN
+	IF EXISTS (SELECT FROM unnest(p_product_ids) p WHERE (SELECT code FROM products WHERE code = p) IS NULL) THEN
 		INSERT INTO articles (id)
 		SELECT DISTINCT article_of(p) AS a FROM unnest(p_product_ids) p
 		 ORDER BY a
