@@ -36,7 +36,7 @@ func (c *runCmd) Run(e *environment) error {
 		go endWithInput(e.stdin)
 	}
 	log.Info().Str("version", version()).Str("database", where(s.conn)).Str("schema", s.schema).Bool("polling", s.polling).
-		Dur("poll_every", s.pollEvery).Int("slots", s.slots).Str("recompute", s.engine.String()).Msg("starting")
+		Stringer("poll_every", s.pollEvery).Int("slots", s.slots).Str("recompute", s.engine.String()).Msg("starting")
 	if s.variant, err = c.ready(stop, s, log); err == nil {
 		err = c.work(stop, end, s, log)
 	}

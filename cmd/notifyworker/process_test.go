@@ -1,0 +1,250 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"notifyworker/examples/pricing"
+	"notifyworker/internal/pgtest"
+)
+
+// actAsCommand makes this test binary notifyworker itself, for tests that need a process to signal and to kill.
+const actAsCommand = "TEST_BINARY_IS_NOTIFYWORKER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(actAsCommand) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// command is a running notifyworker.
+type command struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	in   io.Closer
+	out  *lockedBuffer
+	done chan struct{}
+	err  error // after done
+}
+
+// start runs notifyworker with standard input open until the test ends, or kill.
+func start(t *testing.T, env map[string]string, args ...string) *command {
+	t.Helper()
+	c := &command{t: t, cmd: exec.Command(os.Args[0], args...), out: &lockedBuffer{}, done: make(chan struct{})}
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "NOTIFYWORKER_") && !strings.HasPrefix(v, "PG") && !strings.HasPrefix(v, "DATABASE_URL=") {
+			c.cmd.Env = append(c.cmd.Env, v)
+		}
+	}
+	c.cmd.Env = append(c.cmd.Env, actAsCommand+"=1")
+	for name, value := range env {
+		c.cmd.Env = append(c.cmd.Env, name+"="+value)
+	}
+	c.cmd.Stdout, c.cmd.Stderr = c.out, c.out
+	in, err := c.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.in = in
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(c.done)
+		c.err = c.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		c.cmd.Process.Kill() //nolint:errcheck // it may have ended
+		<-c.done
+		if t.Failed() {
+			t.Logf("notifyworker %v printed:\n%s", args, c.out)
+		}
+	})
+	return c
+}
+
+func (c *command) signal(s os.Signal) {
+	c.t.Helper()
+	if err := c.cmd.Process.Signal(s); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// code waits for the end and returns the exit code, -1 for a process that a signal has ended.
+func (c *command) code(within time.Duration) int {
+	c.t.Helper()
+	select {
+	case <-c.done:
+	case <-time.After(within):
+		c.t.Fatalf("notifyworker still runs after %v", within)
+	}
+	var exit *exec.ExitError
+	if errors.As(c.err, &exit) {
+		return exit.ExitCode()
+	}
+	return 0
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// until asks the database again and again until it says true.
+func until(t *testing.T, conn *pgx.Conn, what, sql string, args ...any) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		var yes bool
+		if err := conn.QueryRow(t.Context(), sql, args...).Scan(&yes); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if yes {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+		pause(t.Context(), 10*time.Millisecond)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+var pricingFlags = []string{"run", "--recompute=sql:pricing.recompute", "--article-function=pricing.article_of", "--products-function=pricing.products_of", "--lease=1s"}
+
+func TestTwoWorkersRecomputeALoadWhileOneAfterTheOtherIsKilled(t *testing.T) {
+	db := pgtest.DB(t)
+	conn := db.Conn(t)
+	if err := pricing.Install(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"DATABASE_URL": db.URL}
+	workers := []*command{start(t, env, pricingFlags...), start(t, env, pricingFlags...)}
+	until(t, conn, "both workers register", "SELECT count(*) = 2 FROM notifyworker.workers")
+	var file bytes.Buffer
+	file.WriteString("published_at,update_id,catalog_id,product_id,unit_price\n")
+	for i := range 1500 {
+		for k := range 4 {
+			fmt.Fprintf(&file, "2024-01-01T00:00:00Z,u%d,c%d,%d%c,%d.25\n", i, i%3, 100+(i*7+k)%60, 'A'+k%2, i)
+		}
+	}
+	load := start(t, env, "load", "--wait", "-")
+	go func() {
+		io.Copy(load.in.(io.Writer), &file) //nolint:errcheck // its end is what the load sees
+		load.in.Close()                     //nolint:errcheck // as above
+	}()
+	for i := range 4 {
+		until(t, conn, "more is recomputed", "SELECT count(*) > $1 FROM notifyworker.refreshes WHERE status = 'DONE'", 5*i+5)
+		workers[i%2].signal(syscall.SIGKILL)
+		workers[i%2] = start(t, env, pricingFlags...)
+	}
+	if code := load.code(60 * time.Second); code != exitOK {
+		t.Fatalf("load ended with %d:\n%s", code, load.out)
+	}
+	wantAll(t, load.out.String(), "updates published  1500", "verdict            right", "0 mismatches")
+	for _, w := range workers {
+		w.signal(syscall.SIGTERM)
+	}
+	for _, w := range workers {
+		if code := w.code(20 * time.Second); code != exitOK {
+			t.Errorf("a worker drained with exit code %d", code)
+		}
+		wantAll(t, w.out.String(), "starting", "stopped: nothing was left behind")
+	}
+	db.NoServerErrors(t, "connection to client lost") // what the kills provoke
+}
+
+func TestOtherJobsAreHandledBySQLFunctions(t *testing.T) {
+	db := pgtest.DB(t)
+	conn := db.Conn(t)
+	if _, err := conn.Exec(t.Context(), `CREATE FUNCTION echo(job_id bigint, config jsonb) RETURNS jsonb LANGUAGE sql AS $$ SELECT jsonb_build_object('said', config -> 'say') $$`); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"DATABASE_URL": db.URL, "NOTIFYWORKER_HANDLER": "echo=sql:echo"}
+	file := writeFile(t, "engine: {recompute: none}\nlog_format: json\nslots: 2\n")
+	w := start(t, env, "run", "--config="+file)
+	code, stdout, stderr := notifyworker(t, env, "enqueue", "--type=echo", `--job-config={"say": "é 9007199254740993"}`)
+	if code != exitOK {
+		t.Fatalf("%s%s", stdout, stderr)
+	}
+	notifyworker(t, env, "enqueue", "--type=unheard_of")
+	until(t, conn, "the job is completed", `SELECT count(*) = 1 FROM notifyworker.jobs WHERE type = 'echo' AND status = 'COMPLETED' AND result ->> 'said' = 'é 9007199254740993'`)
+	until(t, conn, "an unknown type fails", `SELECT count(*) = 1 FROM notifyworker.jobs WHERE type = 'unheard_of' AND status = 'FAILED' AND error LIKE '%unknown job type%'`)
+	w.signal(syscall.SIGINT)
+	if code := w.code(20 * time.Second); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	for line := range strings.Lines(w.out.String()) {
+		if !strings.HasPrefix(line, "{") {
+			t.Errorf("a line of the log is no JSON: %s", line)
+		}
+	}
+	until(t, conn, "the worker is gone from the table", "SELECT count(*) = 0 FROM notifyworker.workers")
+}
+
+func TestASecondSignalEndsAtOnce(t *testing.T) {
+	db := pgtest.DB(t)
+	conn := db.Conn(t)
+	if _, err := conn.Exec(t.Context(), `CREATE FUNCTION slow(job_id bigint, config jsonb) RETURNS void LANGUAGE sql AS $$ SELECT pg_sleep(60) $$`); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"DATABASE_URL": db.URL}
+	w := start(t, env, "run", "--recompute=none", "--handler=slow=sql:slow")
+	notifyworker(t, env, "enqueue", "--type=slow")
+	until(t, conn, "the job runs", "SELECT count(*) = 1 FROM notifyworker.jobs WHERE status = 'RUNNING'")
+	w.signal(syscall.SIGTERM)
+	for !strings.Contains(w.out.String(), "signal received") {
+		pause(t.Context(), time.Millisecond)
+	}
+	w.signal(syscall.SIGTERM)
+	if code := w.code(5 * time.Second); code != 143 {
+		t.Errorf("exit code %d, want 143", code)
+	}
+}
+
+func TestAWorkerOfTheDemoEndsWithItsParent(t *testing.T) {
+	db := pgtest.DB(t)
+	w := start(t, map[string]string{"DATABASE_URL": db.URL}, "run", "--recompute=none", "--exit-with-parent")
+	until(t, db.Conn(t), "the worker registers", "SELECT count(*) = 1 FROM notifyworker.workers")
+	w.in.Close() //nolint:errcheck // what the system does when the parent is killed
+	w.code(5 * time.Second)
+}
+
+func TestAMissingFunctionIsSaidAtTheStart(t *testing.T) {
+	db := pgtest.DB(t)
+	w := start(t, map[string]string{"DATABASE_URL": db.URL}, "run", "--recompute=sql:nowhere.f", "--article-function=no_article")
+	if code := w.code(20 * time.Second); code != exitFailure {
+		t.Errorf("exit code %d", code)
+	}
+	wantAll(t, w.out.String(), "nowhere.f", "no_article")
+}
