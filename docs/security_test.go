@@ -181,7 +181,8 @@ func (h house) worker(t *testing.T) {
 		}
 	}
 	check("register", s.Register(ctx, queue.WorkerInfo{Host: "h", PID: 1, Version: "v", Slots: 4}))
-	check("beat", s.Beat(ctx, 0, "echo", "n"))
+	_, err = s.Beat(ctx, 0, "echo", "n")
+	check("beat", err)
 	check("want notify", s.WantNotify(ctx, true))
 	_, err = s.Barrier(ctx)
 	check("barrier", err)

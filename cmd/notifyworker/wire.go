@@ -57,6 +57,8 @@ func (c *runCmd) work(stop, end context.Context, s workerSettings, log zerolog.L
 	if s.polling {
 		lc.Mode, lc.EchoChannel = listen.PollingOnly, ""
 	}
+	var w *worker.Worker // made below, before the listener runs
+	lc.Turn = func(key string) time.Duration { return w.Turn(key) }
 	listener, err := listen.New(lc)
 	if err != nil {
 		return err
@@ -65,7 +67,7 @@ func (c *runCmd) work(stop, end context.Context, s workerSettings, log zerolog.L
 	if err != nil {
 		host = "unknown"
 	}
-	w, err := worker.New(worker.Config{
+	w, err = worker.New(worker.Config{
 		Store: store, Bell: bell, Handlers: handlers, Types: s.types, ID: id,
 		Info:    queue.WorkerInfo{Host: host, PID: os.Getpid(), Version: version()},
 		Polling: s.polling, Slots: s.slots, DrainTimeout: noneIsNegative(s.drain), EchoChannel: lc.EchoChannel, Beaten: listener.EchoSent,

@@ -32,6 +32,10 @@ type Config struct {
 	EchoEvery   time.Duration // between calls of SendEcho; 0 means 4s
 	EchoTimeout time.Duration // an echo that takes longer is overdue; 0 means 2s
 
+	// Turn says how long to wait before ringing for what another session announced under a key: 0 for whoever's turn it is
+	// among the processes that hear it, a moment for the others. Nil means that it is always this one's.
+	Turn func(key string) time.Duration
+
 	PollEvery         time.Duration // the net: how often the bell rings unasked; 0 means 30s, or 1s when PollingOnly
 	FallbackPollEvery time.Duration // the same while notifications can't be had, if shorter; 0 means 1s
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -52,7 +53,7 @@ func (l *Listener) pooler(conn *pgx.Conn, check sessionCheck) string {
 }
 
 // hear takes in one notification of whatever channel.
-func (l *Listener) hear(channel, payload string) {
+func (l *Listener) hear(channel, payload string, sender uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -77,6 +78,10 @@ func (l *Listener) hear(channel, payload string) {
 	wait := time.Duration(0)
 	if !hint.Due.IsZero() {
 		wait = hint.Due.Sub(now.Add(l.skew))
+	}
+	if l.cfg.Turn != nil && err == nil {
+		// The sender is in the key, since payloads of other types than PRICE_REFRESH are all alike.
+		wait = max(wait, 0) + l.cfg.Turn(payload+strconv.FormatUint(uint64(sender), 36))
 	}
 	switch {
 	case wait <= 0:

@@ -129,7 +129,7 @@ func (l *Listener) connect(ctx context.Context) (*pgx.Conn, error) {
 type handler struct{ l *Listener }
 
 func (h handler) HandleNotification(_ context.Context, n *pgconn.Notification, _ *pgx.Conn) error {
-	h.l.hear(n.Channel, n.Payload)
+	h.l.hear(n.Channel, n.Payload, n.PID)
 	return nil
 }
 

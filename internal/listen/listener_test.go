@@ -125,21 +125,21 @@ func TestHintsWithADueTimeRingThen(t *testing.T) {
 		at := func(d time.Duration) string {
 			return fmt.Sprintf(`{"due":%d}`, time.Now().Add(l.skew+d).UnixMilli())
 		}
-		l.hear("c", at(-time.Second))
+		l.hear("c", at(-time.Second), 1)
 		if got := b.Take(); !got.Only(Notified) {
 			t.Errorf("due already: %v, want notified", got)
 		}
 		for range 10_000 { // memory stays what it is, whatever they say
-			l.hear("c", at(29*time.Second))
+			l.hear("c", at(29*time.Second), 1)
 		}
-		l.hear("c", at(2*time.Second))
-		l.hear("c", at(365*24*time.Hour))
+		l.hear("c", at(2*time.Second), 1)
+		l.hear("c", at(365*24*time.Hour), 1)
 		start := time.Now()
 		<-b.C()
 		if got := b.Take(); !got.Only(Due) || time.Since(start) != 2*time.Second {
 			t.Errorf("%v after %v, want due after 2s", got, time.Since(start))
 		}
-		l.hear("c", at(time.Hour))
+		l.hear("c", at(time.Hour), 1)
 		if !b.NextDue().IsZero() {
 			t.Error("a due time beyond the next poll is kept: that poll's look tells it anyway")
 		}
@@ -149,7 +149,7 @@ func TestHintsWithADueTimeRingThen(t *testing.T) {
 func TestWhatCannotBeReadMeansLookAtEverything(t *testing.T) {
 	l := newListener(t)
 	for i, payload := range []string{"", "{", strings.Repeat("x", maxPayload), `{"catalog":null}`} {
-		l.hear("c", payload)
+		l.hear("c", payload, 1)
 		if got := l.cfg.Bell.Take(); !got.Only(Notified) {
 			t.Errorf("%.20q: %v, want notified", payload, got)
 		}
@@ -157,7 +157,7 @@ func TestWhatCannotBeReadMeansLookAtEverything(t *testing.T) {
 			t.Errorf("%.20q: %d counted, want %d", payload, got, i+1)
 		}
 	}
-	l.hear("e", "{")
+	l.hear("e", "{", 1)
 	if s := l.State(); s.Malformed != 4 || s.Echoes != 1 || l.cfg.Bell.Take() != 0 {
 		t.Errorf("an echo has no payload to read and rings nobody: %+v", s)
 	}
@@ -200,7 +200,7 @@ func TestWhichEchoIsAwaited(t *testing.T) {
 		}
 		at := time.Now()
 		time.Sleep(time.Millisecond)
-		l.hear("e", "1")
+		l.hear("e", "1", 1)
 		l.EchoSent(at)
 		if awaited() {
 			t.Error("one that was heard before its sending was acknowledged is awaited")
@@ -210,7 +210,7 @@ func TestWhichEchoIsAwaited(t *testing.T) {
 		if !awaited() {
 			t.Fatal("not awaited")
 		}
-		l.hear("c", "{}")
+		l.hear("c", "{}", 1)
 		if awaited() {
 			t.Error("another notification proves the same")
 		}
@@ -241,4 +241,38 @@ func TestEchoChannelsFit(t *testing.T) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
+}
+
+func TestWhoseTurnItIsNotRingsAMomentLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewDoorbell()
+		defer b.Close()
+		keys := map[string]bool{}
+		conn, err := pgx.ParseConfig("host=nowhere")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := New(Config{Bell: b, Conn: conn, Channel: "c", Turn: func(key string) time.Duration {
+			keys[key] = true
+			return 10 * time.Millisecond
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		l.hear("c", "{}", 1)
+		l.hear("c", "{}", 2)
+		if b.Take() != 0 {
+			t.Error("it rang at once")
+		}
+		<-b.C()
+		if d := time.Since(began); d != 10*time.Millisecond || len(keys) != 2 {
+			t.Errorf("rang after %v, for %d keys", d, len(keys))
+		}
+		b.Take()
+		l.hear("c", "{", 1)
+		if b.Take() != 1<<Notified {
+			t.Error("what can't be read is everybody's turn")
+		}
+	})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // WorkerInfo is what a process tells about itself.
@@ -29,12 +31,17 @@ func (s *Store) Register(ctx context.Context, w WorkerInfo) error {
 }
 
 // Beat says that this process lives and how busy it is, and, where echoChannel is not empty, sends nonce there, so that
-// the process hears whether notifications reach it. It returns ErrUnregistered when the row is gone.
-func (s *Store) Beat(ctx context.Context, busy int, echoChannel, nonce string) error {
+// the process hears whether notifications reach it. It returns the ids of the live workers that want to be told of jobs,
+// in no order, or ErrUnregistered when this one's row is gone.
+func (s *Store) Beat(ctx context.Context, busy int, echoChannel, nonce string) (wanting []string, err error) {
 	ctx, done := s.bound(ctx)
 	defer done()
-	tag, err := s.cfg.DB.Exec(ctx, s.sql.beat, s.cfg.WorkerID, busy, echoChannel, nonce)
-	return s.one("beat", tag.RowsAffected(), err)
+	var sent *string
+	err = s.cfg.DB.QueryRow(ctx, s.sql.beat, s.cfg.WorkerID, busy, echoChannel, nonce).Scan(&wanting, &sent)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, s.one("beat", 0, nil)
+	}
+	return wanting, s.one("beat", 1, err)
 }
 
 // WantNotify says whether commits shall tell this process of jobs. It returns ErrUnregistered when the row is gone.

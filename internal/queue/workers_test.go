@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -55,8 +56,11 @@ func TestCommitsNotifyOnlyWhileAWorkerWantsIt(t *testing.T) {
 	if heard("a dead one wanted") {
 		t.Error("notified for a dead worker")
 	}
-	if err := tb.Beat(t.Context(), 2, "echo", "nonce"); err != nil {
-		t.Fatal(err)
+	if wanting, err := tb.Beat(t.Context(), 2, "echo", "nonce"); err != nil || len(wanting) > 1 {
+		t.Fatalf("got %v, %v", wanting, err)
+	}
+	if wanting, err := tb.Beat(t.Context(), 2, "", ""); err != nil || !slices.Equal(wanting, []string{workerA}) {
+		t.Fatalf("wanting are %v, %v", wanting, err)
 	}
 	if n, err := listener.Conn().WaitForNotification(t.Context()); err != nil || n.Payload != "nonce" {
 		t.Fatalf("echo: %v, %v", n, err)
@@ -64,7 +68,7 @@ func TestCommitsNotifyOnlyWhileAWorkerWantsIt(t *testing.T) {
 	if err := tb.Deregister(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := tb.Beat(t.Context(), 0, "", ""); !errors.Is(err, queue.ErrUnregistered) {
+	if _, err := tb.Beat(t.Context(), 0, "", ""); !errors.Is(err, queue.ErrUnregistered) {
 		t.Fatalf("deregistered: %v", err)
 	}
 }

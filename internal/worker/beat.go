@@ -45,7 +45,7 @@ func (w *Worker) beat(ctx context.Context) {
 		at := time.Now()
 		running, _ := w.slots.counts()
 		sctx, done := context.WithTimeout(ctx, statementTimeout)
-		err := w.store.Beat(sctx, running, w.cfg.EchoChannel, strconv.FormatUint(n, 10))
+		wanting, err := w.store.Beat(sctx, running, w.cfg.EchoChannel, strconv.FormatUint(n, 10))
 		if errors.Is(err, queue.ErrUnregistered) { // somebody thought us dead
 			if err = w.store.Register(sctx, w.cfg.Info); err == nil {
 				w.distrust()
@@ -66,6 +66,7 @@ func (w *Worker) beat(ctx context.Context) {
 			w.distrust()
 		}
 		last = time.Now()
+		w.turns.among(wanting)
 		if w.cfg.Beaten != nil {
 			w.cfg.Beaten(at)
 		}

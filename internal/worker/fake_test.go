@@ -301,17 +301,17 @@ func (f *fakeStore) Register(ctx context.Context, _ queue.WorkerInfo) error {
 	return nil
 }
 
-func (f *fakeStore) Beat(ctx context.Context, _ int, channel, nonce string) error {
+func (f *fakeStore) Beat(ctx context.Context, _ int, channel, nonce string) ([]string, error) {
 	if err := f.call(ctx, "Beat"); err != nil {
-		return err
+		return nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.registered {
-		return fmt.Errorf("beat: %w", queue.ErrUnregistered)
+		return nil, fmt.Errorf("beat: %w", queue.ErrUnregistered)
 	}
 	f.echoes = append(f.echoes, channel+":"+nonce)
-	return nil
+	return nil, nil
 }
 
 func (f *fakeStore) WantNotify(ctx context.Context, wants bool) error {

@@ -19,8 +19,9 @@ type Store interface {
 	Sweep(ctx context.Context) (queue.SweepReport, error)
 
 	Register(ctx context.Context, info queue.WorkerInfo) error
-	// Beat says that this worker lives, and sends nonce to the echo channel, if there is one.
-	Beat(ctx context.Context, busy int, echoChannel, nonce string) error
+	// Beat says that this worker lives, and sends nonce to the echo channel, if there is one. It returns the ids of the
+	// live workers that want to be told of jobs.
+	Beat(ctx context.Context, busy int, echoChannel, nonce string) (wanting []string, err error)
 	WantNotify(ctx context.Context, wants bool) error
 	// Barrier returns true once every commit that may have missed the last WantNotify is over; false when it can't tell.
 	Barrier(ctx context.Context) (bool, error)

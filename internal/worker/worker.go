@@ -59,6 +59,7 @@ type Worker struct {
 	stats  *stats
 	lanes  concluder
 	leases leaseClock
+	turns  turns
 
 	rearm atomic.Bool // beat → loop: workers.wants_notify may not have been what the loop believes
 	ran   atomic.Bool
