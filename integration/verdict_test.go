@@ -67,13 +67,13 @@ const (
 
 func (w *world) drain(ctx context.Context) error {
 	st := w.store(w.observer)
-	if r, err := st.Sweep(ctx); err != nil {
-		return err
-	} else if r.Repaired > 0 && !w.byHand {
-		return fmt.Errorf("a sweep repaired %d additions", r.Repaired)
-	}
-	w.byHand = false
 	for range 50 {
+		if r, err := st.Sweep(ctx); err != nil {
+			return err
+		} else if r.Repaired > 0 && !w.byHand {
+			return fmt.Errorf("a sweep repaired %d additions", r.Repaired)
+		}
+		w.byHand = false
 		if _, err := w.observer.Exec(ctx, allIsDue+leasesEnd); err != nil {
 			return err
 		}

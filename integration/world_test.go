@@ -153,7 +153,7 @@ func (w *world) lookAt(s *state) []error {
 		for _, id := range a.IDs {
 			there[fact{a.Catalog, string(id)}] = true
 		}
-		if !a.Marked && pending[a.Catalog] == 0 && !w.byHand {
+		if !a.Marked && a.Catalog != "" && pending[a.Catalog] == 0 && !w.byHand {
 			errs = append(errs, fmt.Errorf("an unmarked addition of catalog %s has no waiting job", a.Catalog))
 		}
 	}

@@ -53,8 +53,9 @@ BEGIN
     IF NEW.status = 'PENDING' THEN
         stripe := catalog_stripe(NEW.tenant_id, NEW.config ->> 'catalogId');
         PERFORM pg_advisory_xact_lock_shared(1853292545, stripe);
-        IF NOT pg_try_advisory_xact_lock(1853292546, stripe) THEN
-            PERFORM set_config('notifyworker.creating_missed', 'true', true);
+        IF NOT pg_try_advisory_xact_lock(1853292546, stripe)
+           AND coalesce(current_setting('notifyworker.creating_missed', true), '') NOT IN ('once', 'often') THEN
+            PERFORM set_config('notifyworker.creating_missed', 'once', true);
         END IF;
     END IF;
     RETURN NEW;
@@ -73,22 +74,31 @@ CREATE OR REPLACE TRIGGER jobs_guard_pending BEFORE UPDATE OF status ON :"schema
 -- guard_price_refresh_again: somebody else's first job was open when this raw INSERT or UPDATE began, which has then waited
 -- for it on the unique index, and that one was rolled back. Now it is this transaction whose first job is open: without
 -- "creating", the next enqueue would wait for it.
--- locks: creating (tried)
+-- locks: creating. Who ended lets go of his row a moment before his advisory locks, so it is waited for, for 50 ms at most
+--        and once a transaction: another catalog of the stripe may be why it can't be had.
 CREATE OR REPLACE FUNCTION :"schema".guard_price_refresh_again() RETURNS trigger
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET lock_timeout = '50ms' AS $$
+DECLARE
+    stripe constant integer := catalog_stripe(NEW.tenant_id, NEW.catalog_id);
 BEGIN
-    PERFORM pg_try_advisory_xact_lock(1853292546, catalog_stripe(NEW.tenant_id, NEW.catalog_id));
+    IF NOT pg_try_advisory_xact_lock(1853292546, stripe) AND current_setting('notifyworker.creating_missed', true) = 'once' THEN
+        BEGIN
+            PERFORM pg_advisory_xact_lock(1853292546, stripe);
+        EXCEPTION WHEN lock_not_available THEN
+            PERFORM set_config('notifyworker.creating_missed', 'often', true);
+        END;
+    END IF;
     RETURN NULL;
 END $$;
 COMMENT ON FUNCTION :"schema".guard_price_refresh_again IS 'Trigger: takes the lock that guard_price_refresh could not get before the row was written.';
 
 CREATE OR REPLACE TRIGGER jobs_guard_insert_again AFTER INSERT ON :"schema".jobs
     FOR EACH ROW WHEN (NEW.type = 'PRICE_REFRESH' AND NEW.status = 'PENDING' AND NOT NEW.successor
-                       AND current_setting('notifyworker.creating_missed', true) = 'true')
+                       AND current_setting('notifyworker.creating_missed', true) IN ('once', 'often'))
     EXECUTE FUNCTION :"schema".guard_price_refresh_again();
 CREATE OR REPLACE TRIGGER jobs_guard_pending_again AFTER UPDATE OF status ON :"schema".jobs
     FOR EACH ROW WHEN (NEW.type = 'PRICE_REFRESH' AND NEW.status = 'PENDING' AND OLD.status <> 'PENDING'
-                       AND current_setting('notifyworker.creating_missed', true) = 'true')
+                       AND current_setting('notifyworker.creating_missed', true) IN ('once', 'often'))
     EXECUTE FUNCTION :"schema".guard_price_refresh_again();
 
 -- freeze_job: inputs don't change once a job is reserved, and a waiting PRICE_REFRESH stays with its catalog, or the

@@ -3,8 +3,9 @@
 -- returns: all ids in order of arrival, each once by its first place, with their JSON types (1 and "1" differ), never NULL;
 --          how many additions were taken; whether one asked for the whole catalog; whether ids are left for a successor;
 --          what a job without them takes from its additions: who asked, trace, and, if all came from requeues, attempts
--- locks: the additions, in id order, passing over locked ones; then the rows of jobs that were merged into a waiting job
---        and learn here which one it was in the end (ended jobs: nobody holds them)
+-- locks: the additions, in id order, passing over locked ones; then, in id order, the rows of jobs that were merged into a
+--        waiting job and learn here which one it was in the end. A row that somebody has locked is passed over, too: what
+--        it has to learn is written down for the next sweep, as an addition of no catalog.
 CREATE OR REPLACE FUNCTION :"schema".fold(
     p_tenant uuid, p_catalog text, p_job bigint, p_own jsonb, p_max_ids integer,
     OUT ids jsonb, OUT taken integer, OUT full_refresh boolean, OUT more boolean,
@@ -17,6 +18,7 @@ DECLARE
     sizes integer[];
     total bigint;
     froms bigint[];
+    free  bigint[];
     first bigint;
 BEGIN
     -- The first additions that fit; one that only fits in part is taken whole, and its rest put back below.
@@ -84,8 +86,14 @@ BEGIN
         ids := jsonb_path_query_array(ids, '$[0 to $last]', jsonb_build_object('last', p_max_ids - 1));
     END IF;
     IF froms IS NOT NULL THEN
-        UPDATE jobs j SET result = j.result || jsonb_build_object('mergedIntoJobId', p_job)
+        SELECT array_agg(j.id ORDER BY j.id) INTO froms FROM jobs j
          WHERE j.id = ANY (froms) AND j.id <> p_job AND j.result -> 'mergedIntoJobId' IS DISTINCT FROM to_jsonb(p_job);
+    END IF;
+    IF froms IS NOT NULL THEN
+        free := ARRAY(SELECT j.id FROM jobs j WHERE j.id = ANY (froms) ORDER BY j.id FOR NO KEY UPDATE SKIP LOCKED);
+        UPDATE jobs j SET result = j.result || jsonb_build_object('mergedIntoJobId', p_job) WHERE j.id = ANY (free);
+        INSERT INTO job_additions (tenant_id, catalog_id, product_ids, from_job_id, job_id)
+        SELECT '00000000-0000-0000-0000-000000000000', '', '[]', x.id, p_job FROM unnest(froms) x(id) WHERE x.id <> ALL (free);
     END IF;
 END $$;
 COMMENT ON FUNCTION :"schema".fold IS 'Internal: takes a catalog''s additions into the job that is being reserved.';

@@ -188,7 +188,7 @@ DECLARE
 BEGIN
     SELECT x.job_id, x.max_attempts INTO a FROM job_additions x
      WHERE x.tenant_id = p_tenant AND x.catalog_id = p_catalog AND x.marked
-     ORDER BY x.job_id NULLS LAST, x.id LIMIT 1 FOR UPDATE SKIP LOCKED;
+     ORDER BY x.id LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
@@ -202,9 +202,10 @@ BEGIN
             a.max_attempts, least(coalesce(f.attempts, 0), 2147483646) + 1, gen_random_uuid(), p_worker, at,
             at + coalesce((p_leases ->> 'PRICE_REFRESH')::integer, p_lease_ms) * interval '1 ms');
     IF f.more THEN
-        -- Ids that were put back have no waiting job: they stay marked, for the next look.
-        UPDATE job_additions x SET marked = true
-         WHERE x.tenant_id = p_tenant AND x.catalog_id = p_catalog AND NOT x.marked
+        -- Ids that were put back have no waiting job: they stay marked, for the next look. One job id is given once, also
+        -- when additions that came before the one that was told it were more than the job takes.
+        UPDATE job_additions x SET marked = true, job_id = nullif(x.job_id, job)
+         WHERE x.tenant_id = p_tenant AND x.catalog_id = p_catalog AND (NOT x.marked OR x.job_id = job)
            AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = p_tenant AND j.catalog_id = p_catalog
                                                 AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH');
     END IF;

@@ -28,6 +28,11 @@ DECLARE
     r  record;
     f  record;
 BEGIN
+    -- An ended job is not even locked: it may have to learn whom it was merged into.
+    SELECT CASE WHEN j.status IN ('PENDING', 'RUNNING') THEN NULL ELSE 'finished' END INTO outcome FROM jobs j WHERE j.id = job_id;
+    IF outcome IS NOT NULL THEN
+        RETURN;
+    END IF;
     SELECT j.tenant_id, j.catalog_id, j.type, j.status, CASE WHEN j.type = 'PRICE_REFRESH' THEN j.config -> 'productIds' END AS ids
       INTO r FROM jobs j WHERE j.id = job_id FOR UPDATE;
     IF NOT FOUND THEN
