@@ -47,7 +47,7 @@ func (c *loadCmd) Run(e *environment) error {
 		return err
 	}
 	defer file.Close() //nolint:errcheck // only read from
-	rejects, closeRejects, err := c.rejects(e.stderr)
+	rejects, closeRejects, err := c.rejects()
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,8 @@ func (c *loadCmd) Run(e *environment) error {
 	if err != nil {
 		return usageError{err}
 	}
-	hide := e.showProgress(loader.Counts(), size)
+	lines, hide := e.showProgress(loader.Counts(), size)
+	rejects.Print = lines
 	loadErr := loader.Run(ctx)
 	hide()
 	loader.Counts().Summary(e.stdout)
@@ -83,7 +84,7 @@ func (c *loadCmd) install(ctx context.Context) error {
 	return pricing.Install(ctx, conn)
 }
 
-func (e *environment) showProgress(c *load.Counts, size int64) (hide func()) {
+func (e *environment) showProgress(c *load.Counts, size int64) (lines io.Writer, hide func()) {
 	if isTerminal(os.Stderr) {
 		return load.ShowProgress(os.Stderr, c, size, true) // the bar wants the terminal itself
 	}
@@ -146,8 +147,8 @@ func (c *loadCmd) source(stdin io.Reader) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
-func (c *loadCmd) rejects(print io.Writer) (*load.RejectWriter, func() error, error) {
-	w := &load.RejectWriter{Print: print}
+func (c *loadCmd) rejects() (*load.RejectWriter, func() error, error) {
+	w := &load.RejectWriter{}
 	if c.Rejects == "" {
 		return w, w.Close, nil
 	}

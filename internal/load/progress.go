@@ -9,9 +9,10 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// ShowProgress begins to show how far c is, and returns what ends it. size is the length of the file in bytes, 0 when it is
-// not known. On a terminal it is a bar, else a line every few seconds.
-func ShowProgress(w io.Writer, c *Counts, size int64, terminal bool) (stop func()) {
+// ShowProgress begins to show how far c is, and returns what ends it, and where other lines can be written meanwhile. size is
+// the length of the file in bytes, 0 when it is not known. On a terminal it is a bar, else a line every few seconds.
+func ShowProgress(w io.Writer, c *Counts, size int64, terminal bool) (lines io.Writer, stop func()) {
+	lines = w
 	done, ended := make(chan struct{}), make(chan struct{})
 	every := 3 * time.Second
 	show := func() { fmt.Fprintln(w, "loading:", c) }
@@ -19,6 +20,7 @@ func ShowProgress(w io.Writer, c *Counts, size int64, terminal bool) (stop func(
 	if terminal {
 		every = 100 * time.Millisecond
 		p := mpb.New(mpb.WithOutput(w), mpb.WithWidth(40), mpb.WithAutoRefresh())
+		lines = p
 		bar := p.AddBar(size,
 			mpb.PrependDecorators(decor.Name("loading "), decor.Percentage(decor.WCSyncSpace)),
 			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return c.String() })))
@@ -42,7 +44,7 @@ func ShowProgress(w io.Writer, c *Counts, size int64, terminal bool) (stop func(
 			}
 		}
 	}()
-	return func() {
+	return lines, func() {
 		close(done)
 		<-ended
 	}
