@@ -267,6 +267,12 @@ func (h house) reader(t *testing.T) {
 	for _, table := range []string{"jobs", "job_additions", "refreshes", "workers", "tenants", "schema_version", "schema_definition"} {
 		h.must(support, `SELECT * FROM :"schema".`+table)
 	}
+	h.must(h.login("postgres"), `CREATE ROLE dashboard LOGIN; GRANT notifyworker_client, notifyworker_reader TO dashboard`)
+	both := h.login("dashboard")
+	if err := migrations.Check(t.Context(), both, h.schema, triggers.Files); err != nil {
+		t.Errorf("a client that reads can't check the schema: %v", err)
+	}
+	h.must(both, `SELECT :"schema".enqueue_price_refresh('c', '["p"]'); SELECT result FROM :"schema".jobs`)
 	h.denied(support,
 		`SELECT :"schema".enqueue_job('x')`, `SELECT :"schema".enqueue_price_refresh('c', '[]')`, `SELECT :"schema".replay(1)`, `SELECT :"schema".cancel(1)`,
 		`INSERT INTO :"schema".jobs (type) VALUES ('x')`, `UPDATE :"schema".jobs SET run_after = now()`, `DELETE FROM :"schema".jobs`,
