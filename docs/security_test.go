@@ -154,6 +154,37 @@ func (h house) client(t *testing.T) {
 	)
 }
 
+// What the page owns up to: a client that goes past the functions.
+func TestAClientThatForgesAdditionsStopsNobody(t *testing.T) {
+	h := newHouse(t, migrations.DefaultSchema)
+	api, worker := h.login("api"), h.login("notifyworker_worker")
+	h.must(api, `SELECT :"schema".enqueue_price_refresh('c', '["p1"]'), :"schema".enqueue_job('other')`)
+	h.must(api, `INSERT INTO :"schema".job_additions (tenant_id, catalog_id, product_ids, marked, job_id) VALUES ('`+queue.DefaultTenant+`', 'forged', '["x"]', true, 1)`)
+	h.must(api, `INSERT INTO :"schema".job_additions (tenant_id, catalog_id, product_ids, from_job_id) VALUES ('`+queue.DefaultTenant+`', 'c', '[{}]', 2)`)
+	cfg, err := pgxpool.ParseConfig(h.server.SocketURL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.ConnConfig.User = "notifyworker_worker"
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	s, err := queue.New(queue.Config{DB: pool, WorkerID: "aaaaaaaa-0000-4000-8000-000000000001"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Reserve(t.Context(), 10)
+	if err != nil || len(r.Jobs) != 2 || r.Poisoned == nil {
+		t.Fatalf("reserved %d jobs, reported %v, %v", len(r.Jobs), r.Poisoned, err)
+	}
+	var result string
+	if err := worker.QueryRow(t.Context(), `SELECT result::text FROM notifyworker.jobs WHERE id = 2`).Scan(&result); err != nil || result != `{"mergedIntoJobId": 1}` {
+		t.Errorf("the result is %s, %v: if a client can't do this any more, mend the page", result, err)
+	}
+}
+
 func (h house) worker(t *testing.T) {
 	h.t = t
 	ctx := t.Context()
