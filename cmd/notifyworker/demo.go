@@ -34,8 +34,10 @@ func (c *demoCmd) Run(e *environment) error {
 	defer done()
 	result := make(chan error, 1)
 	go func() {
-		result <- demo.Run(ctx, demo.Config{Executable: executable, DatabaseURL: c.DatabaseURL, Postgres: c.Postgres, Duration: duration,
-			Rate: float64(rate), Out: e.stdout, Terminal: isTerminal(os.Stdout)})
+		result <- demo.Run(ctx, demo.Config{
+			Executable: executable, DatabaseURL: c.DatabaseURL, Postgres: c.Postgres, Duration: duration,
+			Rate: float64(rate), Out: e.stdout, Terminal: isTerminal(os.Stdout),
+		})
 	}()
 	select {
 	case err = <-result:

@@ -52,8 +52,10 @@ func (c *loadCmd) Run(e *environment) error {
 		return err
 	}
 	queue.Harden(config, "notifyworker load")
-	loader, err := load.New(load.Config{Source: file, Connection: config, Schema: c.schema(), Connections: connections, Speed: speed,
-		Rejected: rejects.Write, Retryable: queue.Retryable})
+	loader, err := load.New(load.Config{
+		Source: file, Connection: config, Schema: c.schema(), Connections: connections, Speed: speed,
+		Rejected: rejects.Write, Retryable: queue.Retryable,
+	})
 	if err != nil {
 		return usageError{err}
 	}

@@ -27,8 +27,10 @@ func (c *migrateCmd) Run(e *environment) error {
 		return err
 	}
 	defer conn.Close(ctx) //nolint:errcheck // all is committed
-	applied, err := migrations.Up(ctx, conn, migrations.Options{Schema: c.schema(), Triggers: triggers.Files, Variant: variant,
-		Log: func(s string) { fmt.Fprintln(e.stderr, s) }})
+	applied, err := migrations.Up(ctx, conn, migrations.Options{
+		Schema: c.schema(), Triggers: triggers.Files, Variant: variant,
+		Log: func(s string) { fmt.Fprintln(e.stderr, s) },
+	})
 	for _, name := range applied {
 		fmt.Fprintln(e.stdout, "applied", name)
 	}

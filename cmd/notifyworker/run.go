@@ -77,8 +77,10 @@ func (c *runCmd) inspect(ctx context.Context, s workerSettings, log zerolog.Logg
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // all is committed
 	if c.Migrate {
-		applied, err := migrations.Up(ctx, conn, migrations.Options{Schema: s.schema, Triggers: triggers.Files, Variant: s.variant,
-			Log: func(text string) { log.Info().Msg(text) }})
+		applied, err := migrations.Up(ctx, conn, migrations.Options{
+			Schema: s.schema, Triggers: triggers.Files, Variant: s.variant,
+			Log: func(text string) { log.Info().Msg(text) },
+		})
 		if err != nil {
 			return "", fmt.Errorf("migrate: %w", err)
 		}

@@ -52,8 +52,10 @@ func (c *runCmd) work(stop, end context.Context, s workerSettings, log zerolog.L
 		})
 	}
 	bell := listen.NewDoorbell()
-	lc := listen.Config{Bell: bell, Mode: listen.Notify, PollEvery: s.pollEvery, Conn: s.listenConn, Channel: s.schema,
-		EchoChannel: "notifyworker_echo_" + id, Log: log.With().Str("part", "listen").Logger()}
+	lc := listen.Config{
+		Bell: bell, Mode: listen.Notify, PollEvery: s.pollEvery, Conn: s.listenConn, Channel: s.schema,
+		EchoChannel: "notifyworker_echo_" + id, Log: log.With().Str("part", "listen").Logger(),
+	}
 	if s.polling {
 		lc.Mode, lc.EchoChannel = listen.PollingOnly, ""
 	}
@@ -105,8 +107,10 @@ func (s workerSettings) newEngine(pool *pgxpool.Pool, id string, log zerolog.Log
 	if e == nil {
 		return nil, nil
 	}
-	c := engine.Config{Pool: pool, Schema: s.schema, WorkerID: id, ArticleFunction: e.article, Refreshes: e.refreshes, Queue: e.queue,
-		Chunk: e.chunk, Lease: s.types[""].Lease, DrainTimeout: max(s.drain, time.Millisecond), Log: log.With().Str("part", "engine").Logger()}
+	c := engine.Config{
+		Pool: pool, Schema: s.schema, WorkerID: id, ArticleFunction: e.article, Refreshes: e.refreshes, Queue: e.queue,
+		Chunk: e.chunk, Lease: s.types[""].Lease, DrainTimeout: max(s.drain, time.Millisecond), Log: log.With().Str("part", "engine").Logger(),
+	}
 	if e.product != "" {
 		c.Products = &engine.SQLProducts{Name: e.product, Pool: pool, Timeout: e.timeout}
 	}

@@ -28,7 +28,8 @@ func install(t *testing.T) (*pgtest.Database, *pgx.Conn) {
 // publish says one message of lines "catalog/product/price" published at a minute; position NULL means the next one.
 func publish(t *testing.T, q interface {
 	QueryRow(context.Context, string, ...any) pgx.Row
-}, update string, minute int, position any, lines ...string) (applied int) {
+}, update string, minute int, position any, lines ...string,
+) (applied int) {
 	t.Helper()
 	var at []time.Time
 	var catalogs, products, prices []string
@@ -161,8 +162,10 @@ func TestPricesFollowTheRules(t *testing.T) {
 
 func TestVariantsHaveOneArticle(t *testing.T) {
 	_, conn := install(t)
-	for code, want := range map[string]string{"85123A": "85123", "85123a": "85123", "85123": "85123", "21000AB": "21000",
-		"POST": "POST", "gift_0001_20": "gift_0001_20", "12A3": "12A3", "": "", "85123 A": "85123 A", "DCGS0003": "DCGS0003"} {
+	for code, want := range map[string]string{
+		"85123A": "85123", "85123a": "85123", "85123": "85123", "21000AB": "21000",
+		"POST": "POST", "gift_0001_20": "gift_0001_20", "12A3": "12A3", "": "", "85123 A": "85123 A", "DCGS0003": "DCGS0003",
+	} {
 		var got string
 		if err := conn.QueryRow(t.Context(), "SELECT pricing.article_of($1)", code).Scan(&got); err != nil || got != want {
 			t.Errorf("article of %q is %q (%v), want %q", code, got, err, want)

@@ -57,8 +57,10 @@ func settle(ctx context.Context, cfg *pgx.ConnConfig, all []set) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 25*time.Second, errNotSettled)
 	defer cancel()
 	for _, s := range all {
-		_, err := load.Settle(ctx, load.Waiting{Schema: s.schema, Retryable: queue.Retryable,
-			Connect: func(ctx context.Context) (*pgx.Conn, error) { return pgx.ConnectConfig(ctx, cfg.Copy()) }})
+		_, err := load.Settle(ctx, load.Waiting{
+			Schema: s.schema, Retryable: queue.Retryable,
+			Connect: func(ctx context.Context) (*pgx.Conn, error) { return pgx.ConnectConfig(ctx, cfg.Copy()) },
+		})
 		if err != nil {
 			return fmt.Errorf("wait for schema %s: %w%s", s.schema, err, leftOver(context.WithoutCancel(ctx), cfg, s))
 		}

@@ -21,8 +21,10 @@ const pollEvery = time.Second
 func sets() []set {
 	return []set{
 		{name: "woken by NOTIFY", schema: "notifyworker", workers: 2, flags: []string{"--wake=notify"}},
-		{name: "polling every second", schema: "notifyworker_polling", suffix: " (polled)", workers: 1,
-			flags: []string{"--wake=poll", "--poll-interval=" + pollEvery.String()}},
+		{
+			name: "polling every second", schema: "notifyworker_polling", suffix: " (polled)", workers: 1,
+			flags: []string{"--wake=poll", "--poll-interval=" + pollEvery.String()},
+		},
 	}
 }
 

@@ -27,8 +27,10 @@ type process struct {
 
 // startWorker runs executable as a worker of the set. The password travels in the environment, not in the arguments.
 func startWorker(executable, url string, s set, n int) (*process, error) {
-	args := append([]string{"run", "--exit-with-parent", "--schema=" + s.schema, "--recompute=sql:demo.recompute",
-		"--article-function=pricing.article_of", "--products-function=pricing.products_of", "--drain-timeout=5s"}, s.flags...)
+	args := append([]string{
+		"run", "--exit-with-parent", "--schema=" + s.schema, "--recompute=sql:demo.recompute",
+		"--article-function=pricing.article_of", "--products-function=pricing.products_of", "--drain-timeout=5s",
+	}, s.flags...)
 	p := &process{name: fmt.Sprintf("worker %d %s", n, s.name), log: &tail{}, done: make(chan struct{})}
 	p.cmd = exec.Command(executable, args...)
 	p.cmd.Env = append(cleanEnvironment(), "DATABASE_URL="+url)

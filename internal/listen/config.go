@@ -82,8 +82,10 @@ func (c Config) validate() error {
 	if c.Bell == nil {
 		errs = append(errs, errors.New("a bell is missing: whom should a notification wake?"))
 	}
-	for name, d := range map[string]time.Duration{"poll interval": c.PollEvery, "fallback poll interval": c.FallbackPollEvery,
-		"echo interval": c.EchoEvery, "echo timeout": c.EchoTimeout} {
+	for name, d := range map[string]time.Duration{
+		"poll interval": c.PollEvery, "fallback poll interval": c.FallbackPollEvery,
+		"echo interval": c.EchoEvery, "echo timeout": c.EchoTimeout,
+	} {
 		if d < minPoll {
 			errs = append(errs, fmt.Errorf("%s is %v: give at least %v", name, d, minPoll))
 		}

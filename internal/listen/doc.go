@@ -10,5 +10,5 @@
 // its pool, and a connection that does not hear it is replaced. While notifications can't be had, the Listener says why and
 // polls more often.
 //
-// Start reading at doorbell.go, then listener.go (the life of the connection), echo.go and hint.go (what a payload may say).
+// Start reading at doorbell.go, then listener.go (the life of the connection), tend.go and hint.go (what a payload may say).
 package listen

@@ -14,8 +14,10 @@ func TestParseHint(t *testing.T) {
 		bad           string // part of the error
 	}{
 		{name: "everything", payload: `{}`},
-		{name: "all parts", payload: `{"type":"PRICE_REFRESH","tenant":"t","catalog":"uk é","due":1767225600123}`,
-			want: Hint{"PRICE_REFRESH", "t", "uk é", time.UnixMilli(1767225600123)}},
+		{
+			name: "all parts", payload: `{"type":"PRICE_REFRESH","tenant":"t","catalog":"uk é","due":1767225600123}`,
+			want: Hint{"PRICE_REFRESH", "t", "uk é", time.UnixMilli(1767225600123)},
+		},
 		{name: "unknown parts", payload: `{"catalog":"uk","x":[1,{"y":null}]}`, want: Hint{Catalog: "uk"}},
 		{name: "empty", payload: ``, bad: "unexpected end"},
 		{name: "cut off", payload: `{`, bad: "unexpected end"},

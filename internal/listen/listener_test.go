@@ -108,8 +108,10 @@ func TestDefaultsOfPolling(t *testing.T) {
 
 // newListener is a Listener that is not run: the tests below call what its goroutines would.
 func newListener(t *testing.T) *Listener {
-	l, err := New(Config{Bell: NewDoorbell(), Conn: config(t, "postgres://u@h/d"), Channel: "c", EchoChannel: "e",
-		Log: zerolog.New(zerolog.NewTestWriter(t))})
+	l, err := New(Config{
+		Bell: NewDoorbell(), Conn: config(t, "postgres://u@h/d"), Channel: "c", EchoChannel: "e",
+		Log: zerolog.New(zerolog.NewTestWriter(t)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,8 +67,10 @@ func newEar(t *testing.T, listenURL, poolURL string, change func(*listen.Config)
 	}
 	t.Cleanup(pool.Close)
 	e := &ear{t: t, bell: listen.NewDoorbell(), pool: pool, log: &syncLog{}}
-	e.cfg = listen.Config{Bell: e.bell, Conn: conn, Channel: "work", EchoChannel: "echo_1", PollEvery: time.Hour, FallbackPollEvery: time.Hour,
-		EchoEvery: 100 * time.Millisecond, Log: zerolog.New(e.log)}
+	e.cfg = listen.Config{
+		Bell: e.bell, Conn: conn, Channel: "work", EchoChannel: "echo_1", PollEvery: time.Hour, FallbackPollEvery: time.Hour,
+		EchoEvery: 100 * time.Millisecond, Log: zerolog.New(e.log),
+	}
 	e.cfg.SendEcho = func(ctx context.Context, channel, nonce string) error {
 		_, err := pool.Exec(ctx, "SELECT pg_notify($1, $2)", channel, nonce)
 		return err

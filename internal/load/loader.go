@@ -162,8 +162,10 @@ func (l *Loader) publishAll(ctx context.Context, start int64, updates <-chan Upd
 			}
 		case badData(err):
 			for _, r := range u.Rows {
-				l.reject(Reject{Line: r.Line, Reason: "the database refused the update: " + errors.Unwrap(err).Error(),
-					Text: strings.Join([]string{r.PublishedAt.Format(time.RFC3339), r.UpdateID, r.CatalogID, r.ProductID, r.UnitPrice}, ",")})
+				l.reject(Reject{
+					Line: r.Line, Reason: "the database refused the update: " + errors.Unwrap(err).Error(),
+					Text: strings.Join([]string{r.PublishedAt.Format(time.RFC3339), r.UpdateID, r.CatalogID, r.ProductID, r.UnitPrice}, ","),
+				})
 			}
 		default:
 			return err

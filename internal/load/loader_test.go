@@ -193,12 +193,14 @@ func TestTheServerRestartsInTheMiddle(t *testing.T) {
 	file := manyUpdates(3000)
 	restarted := make(chan error, 1)
 	var l *Loader
-	l, err = New(Config{Source: bytes.NewReader(file), Connection: parse(t, server.URL("postgres")), Retryable: connectionLost,
+	l, err = New(Config{
+		Source: bytes.NewReader(file), Connection: parse(t, server.URL("postgres")), Retryable: connectionLost,
 		Published: func(Update) {
 			if l.Counts().Updates.Load() == 500 {
 				go func() { restarted <- server.Restart(context.Background(), embedded.Immediate) }()
 			}
-		}})
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,12 +231,14 @@ func TestAStopFinishesTheUpdateUnderWay(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	var l *Loader
-	l, err := New(Config{Source: bytes.NewReader(manyUpdates(5000)), Connection: parse(t, db.URL), Connections: 2,
+	l, err := New(Config{
+		Source: bytes.NewReader(manyUpdates(5000)), Connection: parse(t, db.URL), Connections: 2,
 		Published: func(Update) {
 			if l.Counts().Updates.Load() >= 100 {
 				stop(enough)
 			}
-		}})
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

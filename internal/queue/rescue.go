@@ -13,8 +13,10 @@ func (s *Store) rescueEach(ctx context.Context, found []Rescued) ([]Rescued, err
 	rescued := found[:0]
 	for _, r := range found {
 		settings := s.Settings(r.Type)
-		back := Return{ID: r.ID, Cause: causeRescued, Limit: settings.MaxAttempts,
-			Err: fmt.Sprintf("the lease of worker %s ended: it died, froze or lost its connection", r.WorkerID)}
+		back := Return{
+			ID: r.ID, Cause: causeRescued, Limit: settings.MaxAttempts,
+			Err: fmt.Sprintf("the lease of worker %s ended: it died, froze or lost its connection", r.WorkerID),
+		}
 		if r.Attempt > 1 {
 			back.Delay = settings.Backoff(r.Attempt - 1)
 		}

@@ -100,10 +100,14 @@ func TestWhatAHandlerDoesEndsOneAttempt(t *testing.T) {
 		{"a result of a megabyte too much", func(context.Context, queue.Job) queue.Outcome {
 			return queue.Outcome{Result: json.RawMessage(`{"x":"` + huge + `"}`)}
 		}, "pending", "the limit is 1048576", ""},
-		{"a result that is no object", func(context.Context, queue.Job) queue.Outcome { return queue.Outcome{Result: json.RawMessage(`[1]`)} },
-			"pending", "not a JSON object", ""},
-		{"a result that is no JSON", func(context.Context, queue.Job) queue.Outcome { return queue.Outcome{Result: json.RawMessage(`{`)} },
-			"pending", "not JSON", ""},
+		{
+			"a result that is no object", func(context.Context, queue.Job) queue.Outcome { return queue.Outcome{Result: json.RawMessage(`[1]`)} },
+			"pending", "not a JSON object", "",
+		},
+		{
+			"a result that is no JSON", func(context.Context, queue.Job) queue.Outcome { return queue.Outcome{Result: json.RawMessage(`{`)} },
+			"pending", "not JSON", "",
+		},
 		{"a result with a NUL", func(context.Context, queue.Job) queue.Outcome {
 			return queue.Outcome{Result: json.RawMessage(`{"a":"\u0000"}`)}
 		}, "pending", "jsonb can't hold", ""},
@@ -305,8 +309,10 @@ func TestOneResultThatTheTableRefusesHoldsUpNoOther(t *testing.T) {
 }
 
 func TestEscapesNUL(t *testing.T) {
-	for s, want := range map[string]bool{`{"a":"\u0000"}`: true, `{"a":"\\u0000"}`: false, `{"a":"\\\u0000"}`: true,
-		`{"a":"\\u0000\u0000"}`: true, `{}`: false, `{"a":"u0000"}`: false} {
+	for s, want := range map[string]bool{
+		`{"a":"\u0000"}`: true, `{"a":"\\u0000"}`: false, `{"a":"\\\u0000"}`: true,
+		`{"a":"\\u0000\u0000"}`: true, `{}`: false, `{"a":"u0000"}`: false,
+	} {
 		if got := escapesNUL([]byte(s)); got != want {
 			t.Errorf("%s: got %v", s, got)
 		}

@@ -115,8 +115,10 @@ var causes = map[queue.Kind]queue.Cause{
 }
 
 func (c *concluder) giveBack(ctx context.Context, x *conclusion, trouble *sharedTrouble) {
-	r := queue.Return{ID: x.job.ID, Token: x.job.Token, Cause: causes[x.out.Kind], Err: x.out.Err.Error(), Note: x.out.Result,
-		Delay: x.out.Delay, Limit: x.settings.Limit(x.job.MaxAttempts)}
+	r := queue.Return{
+		ID: x.job.ID, Token: x.job.Token, Cause: causes[x.out.Kind], Err: x.out.Err.Error(), Note: x.out.Result,
+		Delay: x.out.Delay, Limit: x.settings.Limit(x.job.MaxAttempts),
+	}
 	if x.bare {
 		r.Note = nil
 	}

@@ -58,8 +58,10 @@ type fakeRow struct {
 }
 
 func newFake(bell *listen.Doorbell) *fakeStore {
-	return &fakeStore{bell: bell, lease: 8 * time.Second, takes: time.Millisecond, rows: map[int64]*fakeRow{}, committing: map[int]bool{},
-		calls: map[string]int{}, ends: map[string][]string{}, locked: map[int64]bool{}}
+	return &fakeStore{
+		bell: bell, lease: 8 * time.Second, takes: time.Millisecond, rows: map[int64]*fakeRow{}, committing: map[int]bool{},
+		calls: map[string]int{}, ends: map[string][]string{}, locked: map[int64]bool{},
+	}
 }
 
 // call is the start of each method: it takes its time, and fails when that is asked for.

@@ -44,8 +44,10 @@ func begin(t *testing.T, url string, handlers map[string]queue.Handler, change f
 		t.Fatal(err)
 	}
 	id := newID(t)
-	cfg := worker.Config{Handlers: handlers, ID: id, EchoChannel: listen.EchoChannel(id), BeatEvery: 500 * time.Millisecond,
-		Log: zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel), Bell: listen.NewDoorbell()}
+	cfg := worker.Config{
+		Handlers: handlers, ID: id, EchoChannel: listen.EchoChannel(id), BeatEvery: 500 * time.Millisecond,
+		Log: zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel), Bell: listen.NewDoorbell(),
+	}
 	if change != nil {
 		change(&cfg)
 	}
@@ -57,8 +59,10 @@ func begin(t *testing.T, url string, handlers map[string]queue.Handler, change f
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := listen.New(listen.Config{Bell: cfg.Bell, Conn: conn, Channel: migrations.DefaultSchema, EchoChannel: cfg.EchoChannel, PollEvery: time.Hour,
-		FallbackPollEvery: time.Second, Log: cfg.Log})
+	l, err := listen.New(listen.Config{
+		Bell: cfg.Bell, Conn: conn, Channel: migrations.DefaultSchema, EchoChannel: cfg.EchoChannel, PollEvery: time.Hour,
+		FallbackPollEvery: time.Second, Log: cfg.Log,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
