@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"notifyworker/migrations"
 
@@ -92,16 +91,6 @@ func without(m fstest.MapFS, names ...string) fstest.MapFS {
 	m = maps.Clone(m)
 	maps.DeleteFunc(m, func(n string, _ *fstest.MapFile) bool { return slices.Contains(names, n) })
 	return m
-}
-
-// eventually waits for a state of the server that has no event.
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !f(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("after 20 s still not: %s", what)
-		}
-	}
 }
 
 // cleanUp runs a clean-up, after the test's context has ended.

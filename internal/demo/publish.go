@@ -116,7 +116,8 @@ func (p *publisher) publish(ctx context.Context, products ...product) error {
 		p.set.schema, catalog, string(ids))
 	results := p.conn.SendBatch(ctx, &b)
 	var id int64
-	if _, err := results.Exec(); err == nil {
+	_, err = results.Exec()
+	if err == nil {
 		err = results.QueryRow().Scan(&id)
 	}
 	if err := errors.Join(err, results.Close()); err != nil {

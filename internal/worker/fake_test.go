@@ -45,7 +45,6 @@ type fakeStore struct {
 	locked     map[int64]bool                           // rows that somebody else has locked
 	echoes     []string
 	leased     []time.Time // calls of Extend
-	foreign    []queue.Rescued
 }
 
 type fakeRow struct {
