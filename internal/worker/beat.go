@@ -19,9 +19,13 @@ func (w *Worker) register(stop context.Context) bool {
 	var trouble trouble
 	for stop.Err() == nil {
 		began := time.Now()
+		w.stats.turned(Starting)
 		ctx, done := context.WithTimeout(stop, statementTimeout)
 		err := w.store.Register(ctx, w.cfg.Info)
 		done()
+		if stop.Err() == nil {
+			w.stats.reserving(err)
+		}
 		if stop.Err() != nil {
 			return err == nil
 		}

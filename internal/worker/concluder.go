@@ -149,6 +149,9 @@ func (c *concluder) giveBack(ctx context.Context, x *conclusion, trouble *shared
 		if x.out.Kind == queue.Released && res.Verdict == queue.Requeued {
 			name = outcomeOf(queue.Released)
 		}
+		if res.Verdict != queue.Gone {
+			c.w.stats.returned(x.out.Kind)
+		}
 		c.w.settle(x.hold, x.out, name, res.MergedInto)
 	}
 }

@@ -17,6 +17,7 @@ const (
 // DrainTimeout and a few seconds whatever the handlers and the database do.
 func (w *Worker) drain(end context.Context) error {
 	began := time.Now()
+	w.stats.turned(Draining)
 	running, pending := w.slots.counts()
 	w.log.Info().Int("running", running).Int("unwritten", pending).Dur("timeout", w.cfg.DrainTimeout).Msg("draining")
 	idle := func() bool { running, _ := w.slots.counts(); return running == 0 }

@@ -19,6 +19,9 @@ const (
 	// A job that the slow poll found counts as a missed wake-up when it had been due for longer than this: a younger one was
 	// announced at about the moment of the poll.
 	missedAfter = time.Second
+
+	// A worker that sleeps turns over now and then, which asks nothing of the database and shows that its loop lives.
+	idleTurn = 10 * time.Second
 )
 
 // reserving is the loop's memory. Only the goroutine of Run touches it.
@@ -29,6 +32,7 @@ type reserving struct {
 
 	hungry  bool          // something may be due that no look has seen
 	causes  listen.Causes // why, since the last look
+	freed   bool          // the rest ended because a slot became free
 	blocked int           // looks in a row that found nothing though something is due
 	looking trouble
 	dozing  trouble // of the calls that lead to sleep
@@ -50,6 +54,9 @@ func (w *Worker) loop(stop, end context.Context, handlers *sync.WaitGroup) {
 
 // step does what there is to do, and returns how long to rest: not at all, until woken, or until woken but at most so long.
 func (r *reserving) step() time.Duration {
+	r.stats.turned(Working)
+	freed := r.freed
+	r.freed = false
 	if rung := r.cfg.Bell.Take(); rung != 0 {
 		r.stats.woken(rung)
 		r.causes |= rung
@@ -58,6 +65,7 @@ func (r *reserving) step() time.Duration {
 	if r.rearm.Swap(false) {
 		r.quiet.distrust()
 		r.hungry = true
+		freed = false
 	}
 	free := r.slots.free()
 	if free == 0 {
@@ -74,6 +82,9 @@ func (r *reserving) step() time.Duration {
 		return pause
 	}
 	r.stats.looked(len(res.Jobs))
+	if freed {
+		r.stats.freed()
+	}
 	if armed && r.causes.Only(listen.Poll) {
 		r.missed(res.Jobs)
 	}
@@ -152,7 +163,6 @@ func (r *reserving) failed(t *trouble, err error, began time.Time, doing string)
 
 // rest waits for the bell, a freed slot, the clock or the stop.
 func (r *reserving) rest(pause time.Duration) {
-	var clock <-chan time.Time
 	if r.strict {
 		r.strict = false
 		first := min(pause, troubleStrict)
@@ -161,16 +171,17 @@ func (r *reserving) rest(pause time.Duration) {
 		}
 		pause -= first
 	}
-	if pause != untilWoken {
-		t := time.NewTimer(pause)
-		defer t.Stop()
-		clock = t.C
+	if pause == untilWoken {
+		pause = idleTurn
 	}
+	t := time.NewTimer(pause)
+	defer t.Stop()
 	began := time.Now()
 	select {
 	case <-r.cfg.Bell.C():
 	case <-r.slots.freed:
-	case <-clock:
+		r.freed = true
+	case <-t.C:
 	case <-r.stop.Done():
 	}
 	if !r.hungry {

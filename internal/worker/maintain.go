@@ -77,6 +77,7 @@ func (w *Worker) maintain(ctx context.Context) {
 			lease.Reset(w.leases.wait())
 			continue
 		case <-lease.C:
+			w.stats.leaseEnded()
 		case <-sweep.C:
 			swept = true
 		}

@@ -15,16 +15,48 @@ type Conclusion struct {
 	Outcome string // completed, completed_with_errors, concluded, requeued, merged, dead, released, lost, unwritten
 }
 
+// Phase is how far a worker's life has come.
+type Phase string
+
+// The phases.
+const (
+	Starting Phase = "starting" // not known to the others yet
+	Working  Phase = "working"
+	Draining Phase = "draining" // takes nothing new
+)
+
+// Trouble is a kind of call that fails. The zero value says that it does not.
+type Trouble struct {
+	Err   error // the last one; nil when the last call went well
+	Since time.Time
+}
+
+func (t *Trouble) note(err error) {
+	switch {
+	case err == nil:
+		*t = Trouble{}
+	case t.Err == nil:
+		*t = Trouble{err, time.Now()}
+	default:
+		t.Err = err
+	}
+}
+
 // Stats is a snapshot of what a worker has done since it started.
 type Stats struct {
 	Slots, Running int
 	Unwritten      int // outcomes on their way to the table
+	Phase          Phase
+	Turned         time.Time // when the loop last did something; while it works, it does at least every idleTurn
 
 	Wakes      map[listen.Cause]uint64 // looks that each cause has led to
+	Freed      uint64                  // looks that only a freed slot has led to
+	LeaseEnds  uint64                  // times that the end of a lease woke this worker, to rescue what a dead one left
 	Looks      uint64
 	EmptyLooks uint64 // found nothing
 	Reserved   uint64
 	Concluded  map[Conclusion]uint64
+	Returned   map[string]uint64 // jobs given back, by cause: refused, failed, permanent, released
 
 	Rescued  uint64 // jobs of dead workers, by this one
 	Repaired uint64 // additions that belonged to no job: should be 0 for ever
@@ -34,7 +66,9 @@ type Stats struct {
 	FailedBarriers uint64 // the sleep could not be trusted
 	LastBeat       time.Time
 	BeatFailing    bool
+	BeatTrouble    Trouble
 	Failing        string // why jobs can't be reserved right now, "" when they can
+	Trouble        Trouble
 
 	Wait Histogram            // from due to reserved, by the database's clock
 	Took map[string]Histogram // from reserved to concluded, by Conclusion.Type
@@ -63,7 +97,10 @@ func newStats(handlers map[string]queue.Handler) *stats {
 	for name := range handlers {
 		st.types[name] = true
 	}
-	st.s = Stats{Wakes: map[listen.Cause]uint64{}, Concluded: map[Conclusion]uint64{}, Took: map[string]Histogram{}}
+	st.s = Stats{
+		Phase: Starting, Turned: time.Now(),
+		Wakes: map[listen.Cause]uint64{}, Concluded: map[Conclusion]uint64{}, Returned: map[string]uint64{}, Took: map[string]Histogram{},
+	}
 	return st
 }
 
@@ -78,7 +115,7 @@ func (st *stats) snapshot() Stats {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	s := st.s
-	s.Wakes, s.Concluded, s.Took = maps.Clone(s.Wakes), maps.Clone(s.Concluded), maps.Clone(s.Took)
+	s.Wakes, s.Concluded, s.Returned, s.Took = maps.Clone(s.Wakes), maps.Clone(s.Concluded), maps.Clone(s.Returned), maps.Clone(s.Took)
 	return s
 }
 
@@ -116,10 +153,23 @@ func (st *stats) concluded(jobType, outcome string, took time.Duration) {
 	st.s.Took[name] = h
 }
 
+func (st *stats) returned(cause queue.Kind) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.s.Returned[cause.String()]++
+}
+
+func (st *stats) turned(p Phase) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.s.Phase, st.s.Turned = p, time.Now()
+}
+
 func (st *stats) beat(err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.s.BeatFailing = err != nil
+	st.s.BeatTrouble.note(err)
 	if err == nil {
 		st.s.LastBeat = time.Now()
 	}
@@ -129,12 +179,15 @@ func (st *stats) beat(err error) {
 func (st *stats) reserving(err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	st.s.Trouble.note(err)
 	st.s.Failing = ""
 	if err != nil {
 		st.s.Failing = bounded(err.Error(), maxLogged)
 	}
 }
 
+func (st *stats) freed()         { st.add(&st.s.Freed, 1) }
+func (st *stats) leaseEnded()    { st.add(&st.s.LeaseEnds, 1) }
 func (st *stats) rescued()       { st.add(&st.s.Rescued, 1) }
 func (st *stats) swept(n int)    { st.add(&st.s.Repaired, n) }
 func (st *stats) missed(n int)   { st.add(&st.s.Missed, n) }
