@@ -25,6 +25,16 @@ func (r Retention) Validate() error {
 	return errors.Join(errs...)
 }
 
+// rule is the retention of some statuses.
+type rule struct {
+	age      time.Duration
+	statuses []string
+}
+
+func (r Retention) rules() []rule {
+	return []rule{{r.Completed, []string{"COMPLETED", "COMPLETED_WITH_ERRORS"}}, {r.Failed, []string{"FAILED"}}}
+}
+
 // Purged is what one batch removed.
 type Purged struct {
 	Jobs      int64
@@ -40,13 +50,7 @@ func (s *Store) Purge(ctx context.Context, r Retention, n int) (Purged, error) {
 	}
 	ctx, done := s.bound(ctx)
 	defer done()
-	for _, rule := range []struct {
-		age      time.Duration
-		statuses []string
-	}{
-		{r.Completed, []string{"COMPLETED", "COMPLETED_WITH_ERRORS"}},
-		{r.Failed, []string{"FAILED"}},
-	} {
+	for _, rule := range r.rules() {
 		if rule.age == 0 {
 			continue
 		}
@@ -64,4 +68,24 @@ func (s *Store) Purge(ctx context.Context, r Retention, n int) (Purged, error) {
 		p.Refreshes = tag.RowsAffected()
 	}
 	return p, nil
+}
+
+// Purgeable returns how many jobs Purge, called again and again, would remove.
+func (s *Store) Purgeable(ctx context.Context, r Retention) (total int64, err error) {
+	if err := r.Validate(); err != nil {
+		return 0, err
+	}
+	ctx, done := s.bound(ctx)
+	defer done()
+	for _, rule := range r.rules() {
+		if rule.age == 0 {
+			continue
+		}
+		var n int64
+		if err := s.cfg.DB.QueryRow(ctx, s.sql.purgeable, rule.statuses, rule.age.Seconds()).Scan(&n); err != nil {
+			return 0, fmt.Errorf("count %v jobs: %w", rule.statuses, err)
+		}
+		total += n
+	}
+	return total, nil
 }

@@ -18,6 +18,7 @@ type statements struct {
 	complete, held, progress, extend, expired string
 	depth, durations, purge, purgeRefreshes   string
 	register, beat, wantNotify, deregister    string
+	pressure, additions, writable, purgeable  string
 }
 
 func newStatements(schema string) (statements, error) {
@@ -32,6 +33,7 @@ func newStatements(schema string) (statements, error) {
 		"complete": &s.complete, "held": &s.held, "progress": &s.progress, "extend": &s.extend, "expired": &s.expired,
 		"depth": &s.depth, "durations": &s.durations, "purge": &s.purge, "purge_refreshes": &s.purgeRefreshes,
 		"register": &s.register, "beat": &s.beat, "want_notify": &s.wantNotify, "deregister": &s.deregister,
+		"pressure": &s.pressure, "additions": &s.additions, "writable": &s.writable, "purgeable": &s.purgeable,
 	} {
 		text, err := files.ReadFile("sql/" + name + ".sql")
 		if err != nil {
