@@ -17,6 +17,7 @@ type cli struct {
 	Refresh refreshCmd `cmd:"" help:"Refresh a whole catalog, or some of its products."`
 	Replay  replayCmd  `cmd:"" help:"Bring failed jobs back."`
 	Cancel  cancelCmd  `cmd:"" help:"End waiting or running jobs."`
+	Purge   purgeCmd   `cmd:"" help:"Remove jobs that ended long ago."`
 	Stats   statsCmd   `cmd:"" help:"Show what waits, what runs, and who works."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }

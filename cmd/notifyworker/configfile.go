@@ -30,7 +30,7 @@ var (
 	fileKeys = map[string]string{
 		"database_url": "database-url", "listen_url": "listen-url", "schema": "schema", "slots": "slots", "wake": "wake",
 		"poll_interval": "poll-interval", "variant": "variant", "lease": "lease", "drain_timeout": "drain-timeout",
-		"max_ids": "max-ids", "start_timeout": "start-timeout", "log_format": "log-format", "log_level": "log-level",
+		"max_ids": "max-ids", "start_timeout": "start-timeout", "http": "http", "retain_completed": "retain-completed", "retain_failed": "retain-failed", "log_format": "log-format", "log_level": "log-level",
 	}
 	engineKeys = map[string]string{
 		"recompute": "recompute", "recompute_timeout": "recompute-timeout", "article_function": "article-function",

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/rs/zerolog"
 
+	"notifyworker/internal/observe"
 	"notifyworker/internal/queue"
 	"notifyworker/migrations"
 	"notifyworker/triggers"
@@ -37,8 +38,10 @@ func (c *runCmd) Run(e *environment) error {
 	}
 	log.Info().Str("version", version()).Str("database", where(s.conn)).Str("schema", s.schema).Bool("polling", s.polling).
 		Stringer("poll_every", s.pollEvery).Int("slots", s.slots).Str("recompute", s.engine.String()).Msg("starting")
-	if s.variant, err = c.ready(stop, s, log); err == nil {
-		err = c.work(stop, end, s, log)
+	watch, stopServing := s.serve(log)
+	defer stopServing()
+	if s.variant, err = c.ready(stop, s, watch, log); err == nil {
+		err = c.work(stop, end, s, watch, log)
 	}
 	var second secondSignal
 	switch {
@@ -55,12 +58,13 @@ func (c *runCmd) Run(e *environment) error {
 }
 
 // ready waits for the database, and makes sure that the schema is this binary's. It returns the installed variant.
-func (c *runCmd) ready(ctx context.Context, s workerSettings, log zerolog.Logger) (variant string, err error) {
+func (c *runCmd) ready(ctx context.Context, s workerSettings, watch *observe.Observer, log zerolog.Logger) (variant string, err error) {
 	wait, giveUp := 200*time.Millisecond, time.Now().Add(s.startTimeout)
 	for {
 		if variant, err = c.inspect(ctx, s, log); err == nil || !queue.Retryable(err) || ctx.Err() != nil || time.Now().After(giveUp) {
 			return variant, err
 		}
+		watch.Waiting(err)
 		log.Warn().Err(err).Dur("again_in", wait).Msg("the database is not ready")
 		select {
 		case <-time.After(wait):

@@ -38,6 +38,10 @@ type runFlags struct {
 	Refreshes        string `group:"Price refreshes" env:"NOTIFYWORKER_REFRESHES" placeholder:"N" help:"Refreshes at once (default 8)."`
 	RefreshQueue     string `group:"Price refreshes" env:"NOTIFYWORKER_REFRESH_QUEUE" placeholder:"N" help:"Accepted refreshes that may wait for their turn (default 64)."`
 
+	HTTP            string `name:"http" group:"Watching" env:"NOTIFYWORKER_HTTP" placeholder:"HOST:PORT" help:"Where to serve /livez, /readyz and /metrics, or off (default 127.0.0.1:9787)."`
+	RetainCompleted string `group:"Watching" env:"NOTIFYWORKER_RETAIN_COMPLETED" placeholder:"AGE" help:"Remove jobs that were COMPLETED so long ago, and refreshes that ended, or off (default 7d)."`
+	RetainFailed    string `group:"Watching" env:"NOTIFYWORKER_RETAIN_FAILED" placeholder:"AGE" help:"Remove jobs that FAILED so long ago, with the ids in them, or off (default off)."`
+
 	Handler []string `group:"Other jobs" env:"NOTIFYWORKER_HANDLER" placeholder:"TYPE=TARGET" help:"What works a type of job: sql:FUNCTION or an HTTP URL; may be repeated."`
 
 	LogFormat string `group:"Log" env:"NOTIFYWORKER_LOG_FORMAT" placeholder:"FORMAT" help:"text or json (default text)."`
@@ -57,6 +61,8 @@ type workerSettings struct {
 	engine           *engineSettings
 	handlers         map[string]handlerSettings
 	types            map[string]queue.TypeSettings
+	http             string // "" is none
+	retain           queue.Retention
 	logJSON          bool
 	logLevel         zerolog.Level
 }
@@ -96,6 +102,8 @@ func (f *runFlags) check(file fileConfig) (workerSettings, error) {
 	s.types[""] = queue.TypeSettings{Lease: r.duration("lease", f.Lease, queue.DefaultLease, 500*time.Millisecond, time.Hour)}
 	s.drain = r.duration("drain_timeout", f.DrainTimeout, 20*time.Second, 0, time.Hour)
 	s.maxIDs = r.integer("max_ids", f.MaxIDs, 50_000, 1, 1_000_000)
+	s.http = r.address("http", f.HTTP, "127.0.0.1:9787")
+	s.retain = queue.Retention{Completed: r.age("retain_completed", f.RetainCompleted, 7*24*time.Hour), Failed: r.age("retain_failed", f.RetainFailed, 0)}
 	s.logJSON = r.oneOf("log_format", f.LogFormat, "text", "text", "json") == "json"
 	s.logLevel, _ = zerolog.ParseLevel(r.oneOf("log_level", f.LogLevel, "info", "debug", "info", "warn", "error"))
 	f.checkEngine(r, &s)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"notifyworker/internal/observe"
 )
 
 // reader turns settings from text into values and gathers all that is wrong with them, so that whoever configures is told
@@ -57,6 +59,33 @@ func (r *reader) duration(name, text string, standard, least, most time.Duration
 	return d
 }
 
+// age is how old something must be to be removed: a duration, or a number of days such as 7d; off, and 0, are never.
+func (r *reader) age(name, text string, standard time.Duration) time.Duration {
+	text = strings.TrimSpace(text)
+	const least, most = time.Minute, 10 * 365 * 24 * time.Hour
+	var d time.Duration
+	days, isDays := strings.CutSuffix(text, "d")
+	n, err := strconv.Atoi(days)
+	switch {
+	case text == "":
+		return standard
+	case text == "off" || text == "0":
+		return 0
+	case isDays && err == nil && n >= 0 && n <= int(most/(24*time.Hour)):
+		d = time.Duration(n) * 24 * time.Hour
+	default:
+		if d, err = time.ParseDuration(text); err != nil {
+			r.fail(name, "is %q: give an age such as 7d or 36h, or off", text)
+			return standard
+		}
+	}
+	if d < least || d > most {
+		r.fail(name, "is %s: give 1m to 3650d, or off", text)
+		return standard
+	}
+	return d
+}
+
 func (r *reader) oneOf(name, text, standard string, choices ...string) string {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -69,6 +98,21 @@ func (r *reader) oneOf(name, text, standard string, choices ...string) string {
 	}
 	r.fail(name, "is %q: give one of %s", text, strings.Join(choices, ", "))
 	return standard
+}
+
+// address is where to serve, "" for nowhere.
+func (r *reader) address(name, text, standard string) string {
+	text = strings.TrimSpace(text)
+	switch text {
+	case "":
+		return standard
+	case "off":
+		return ""
+	}
+	if err := observe.CheckAddr(text); err != nil {
+		r.fail(name, "is wrong: %w", err)
+	}
+	return text
 }
 
 // function is the name of a SQL function, with or without "sql:".

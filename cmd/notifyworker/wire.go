@@ -14,13 +14,15 @@ import (
 	"notifyworker/internal/engine"
 	"notifyworker/internal/handler"
 	"notifyworker/internal/listen"
+	"notifyworker/internal/observe"
 	"notifyworker/internal/queue"
+	"notifyworker/internal/retention"
 	"notifyworker/internal/webcall"
 	"notifyworker/internal/worker"
 )
 
 // work puts the parts of a worker together, runs them until stop ends, and returns when all of them have ended.
-func (c *runCmd) work(stop, end context.Context, s workerSettings, log zerolog.Logger) error {
+func (c *runCmd) work(stop, end context.Context, s workerSettings, watch *observe.Observer, log zerolog.Logger) error {
 	pool, err := queue.OpenPool(end, c.DatabaseURL, "notifyworker", s.connections())
 	if err != nil {
 		return fmt.Errorf("DATABASE_URL: %w", err)
@@ -39,7 +41,7 @@ func (c *runCmd) work(stop, end context.Context, s workerSettings, log zerolog.L
 	if err != nil {
 		return err
 	}
-	var maintain []func(context.Context)
+	maintain := []func(context.Context){watch.LookForPins}
 	if eng != nil {
 		if err := eng.Check(stop); err != nil {
 			return err
@@ -78,6 +80,15 @@ func (c *runCmd) work(stop, end context.Context, s workerSettings, log zerolog.L
 	if err != nil {
 		return err
 	}
+	chore, err := retention.New(retention.Config{Store: store, Keep: s.retain, Log: log.With().Str("part", "retention").Logger()})
+	if err != nil {
+		return err
+	}
+	parts := observe.Parts{Worker: w, Listener: listener, Pool: pool, Store: store, Retention: chore, Schema: rightSchema(pool, s.schema), Types: handled(handlers)}
+	if eng != nil {
+		parts.Engine = eng
+	}
+	watch.Watch(parts)
 
 	g, running := errgroup.WithContext(stop) // a part that fails stops the others
 	hear, deafen := context.WithCancel(end)  // the listener is needed as long as the worker
@@ -91,10 +102,11 @@ func (c *runCmd) work(stop, end context.Context, s workerSettings, log zerolog.L
 		defer deafen()
 		return w.Run(running, end)
 	})
-	parts := make(chan error, 1)
-	go func() { parts <- g.Wait() }()
+	g.Go(func() error { return chore.Run(running) })
+	ended := make(chan error, 1)
+	go func() { ended <- g.Wait() }()
 	select {
-	case err := <-parts:
+	case err := <-ended:
 		return err
 	case <-end.Done(): // at once: what still runs is left to its lease
 		return context.Cause(end)
@@ -153,7 +165,7 @@ func (s workerSettings) newHandlers(ctx context.Context, pool *pgxpool.Pool) (ma
 
 // connections is how many the pool may need: for the worker's own calls, and one for each SQL function that runs.
 func (s workerSettings) connections() int {
-	n := 6
+	n := 8
 	if s.engine != nil {
 		n += s.engine.refreshes
 	}

@@ -1,0 +1,86 @@
+package observe
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Describe makes the Observer a collector whose metrics are told where they are collected.
+func (o *Observer) Describe(chan<- *prometheus.Desc) {}
+
+// Collect is called at each scrape.
+func (o *Observer) Collect(ch chan<- prometheus.Metric) {
+	e := emitter{ch}
+	e.gauge("build_info", "Always 1: the version is in the labels.", 1, "version", o.cfg.Version, "go_version", runtime.Version())
+	if p := o.parts.Load(); p != nil {
+		if p.Worker != nil {
+			collectWorker(e, p.Worker.Stats())
+		}
+		if p.Listener != nil {
+			collectListener(e, p.Listener.State())
+		}
+		if p.Engine != nil {
+			collectEngine(e, p.Engine.Stats())
+		}
+		if p.Pool != nil {
+			collectPool(e, p.Pool.Stat())
+		}
+		if p.Retention != nil {
+			n := p.Retention.Purged()
+			e.counter("purged_jobs_total", "Old jobs that this worker has removed.", float64(n.Jobs))
+			e.counter("purged_refreshes_total", "Old refreshes that this worker has removed.", float64(n.Refreshes))
+		}
+		if p.Store != nil {
+			o.collectDatabase(e, o.database.look(context.Background(), o, p.Store))
+		}
+	}
+	e.gauge("ready", "1 when /readyz says ready.", yes(o.Health().Ready))
+	e.counter("scrape_errors_total", "Questions for metrics that the database did not answer; the metrics that they are for are missing then.", float64(o.scrapeErrors.Load()))
+}
+
+// emitter sends metrics. Labels are pairs of name and value; one name always has the same help and the same labels.
+type emitter struct{ ch chan<- prometheus.Metric }
+
+func (e emitter) gauge(name, help string, v float64, labels ...string) {
+	e.send(prometheus.GaugeValue, name, help, v, labels)
+}
+
+func (e emitter) counter(name, help string, v float64, labels ...string) {
+	e.send(prometheus.CounterValue, name, help, v, labels)
+}
+
+func (e emitter) send(kind prometheus.ValueType, name, help string, v float64, labels []string) {
+	d, values := describe(name, help, labels)
+	e.ch <- prometheus.MustNewConstMetric(d, kind, v, values...)
+}
+
+func (e emitter) histogram(name, help string, count uint64, sum time.Duration, buckets map[float64]uint64, labels ...string) {
+	d, values := describe(name, help, labels)
+	e.ch <- prometheus.MustNewConstHistogram(d, count, sum.Seconds(), buckets, values...)
+}
+
+func describe(name, help string, labels []string) (*prometheus.Desc, []string) {
+	var names, values []string
+	for i := 0; i+1 < len(labels); i += 2 {
+		names, values = append(names, labels[i]), append(values, labels[i+1])
+	}
+	return prometheus.NewDesc("notifyworker_"+name, help, names, nil), values
+}
+
+func yes(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// unix is seconds since 1970, 0 for never.
+func unix(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMilli()) / 1000
+}
