@@ -14,8 +14,10 @@ import (
 
 // Handler serves the pages.
 func (o *Observer) Handler() http.Handler {
-	metrics := promhttp.HandlerFor(o.Registry(), promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second,
-		ErrorHandling: promhttp.ContinueOnError, ErrorLog: gatherErrors{o}})
+	metrics := promhttp.HandlerFor(o.Registry(), promhttp.HandlerOpts{
+		MaxRequestsInFlight: 4, Timeout: 10 * time.Second,
+		ErrorHandling: promhttp.ContinueOnError, ErrorLog: gatherErrors{o},
+	})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", o.livez)
 	mux.HandleFunc("GET /readyz", o.readyz)
