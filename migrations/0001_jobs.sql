@@ -52,7 +52,10 @@ CREATE TABLE :"schema".jobs (
     CONSTRAINT jobs_duration_not_negative CHECK (duration_ms >= 0),
     CONSTRAINT jobs_attempts_not_negative CHECK (attempts >= 0),
     CONSTRAINT jobs_max_attempts_positive CHECK (max_attempts >= 1),
+    -- An infinite time can't be subtracted from, nor read into a program's time: one such row would stop every reservation.
     CONSTRAINT jobs_run_after_finite CHECK (isfinite(run_after)),
+    CONSTRAINT jobs_times_finite CHECK (
+        isfinite(created_at) AND isfinite(updated_at) AND isfinite(started_at) AND isfinite(finished_at) AND isfinite(lease_expires_at)),
     CONSTRAINT jobs_price_refresh_catalog_id CHECK (
         type <> 'PRICE_REFRESH' OR (catalog_id IS NOT NULL AND catalog_id <> '' AND octet_length(catalog_id) <= 1024)),
     CONSTRAINT jobs_price_refresh_product_ids_array CHECK (type <> 'PRICE_REFRESH' OR product_count IS NOT NULL),
@@ -125,7 +128,8 @@ CREATE TABLE :"schema".job_additions (
     run_after    timestamptz NOT NULL DEFAULT '-infinity',
     created_at   timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (tenant_id, catalog_id, id),
-    CONSTRAINT job_additions_product_ids_array CHECK (jsonb_typeof(product_ids) = 'array')
+    CONSTRAINT job_additions_product_ids_array CHECK (jsonb_typeof(product_ids) = 'array'),
+    CONSTRAINT job_additions_run_after_comes CHECK (run_after < 'infinity')
 ) WITH (
     -- Rows are only inserted and deleted: no room for updates is needed, and a hot catalog's dead rows lie in the way of
     -- its next reservation.

@@ -34,6 +34,7 @@ CREATE TABLE :"schema".refreshes (
     CONSTRAINT refreshes_status_known CHECK (status IN ('ACTIVE', 'DONE', 'DONE_WITH_ERRORS')),
     CONSTRAINT refreshes_token_iff_active CHECK ((status = 'ACTIVE') = (lock_token IS NOT NULL)),
     CONSTRAINT refreshes_lease_iff_active CHECK ((status = 'ACTIVE') = (lease_expires_at IS NOT NULL)),
+    CONSTRAINT refreshes_lease_finite CHECK (isfinite(lease_expires_at)),
     CONSTRAINT refreshes_worker_only_active CHECK (worker_id IS NULL OR status = 'ACTIVE'),
     CONSTRAINT refreshes_finished_at_iff_ended CHECK ((status = 'ACTIVE') = (finished_at IS NULL)),
     CONSTRAINT refreshes_errors_iff_failed CHECK (status = 'ACTIVE' OR (status = 'DONE_WITH_ERRORS') = (failed_count > 0 OR error IS NOT NULL)),

@@ -34,6 +34,18 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION :"schema".check_catalog_id IS 'Raises 22023 with a hint unless catalog_id is a text of 1 to 1,024 bytes.';
 
+-- check_full: "full" in a config is true, false or nothing, and never something that one reader takes for yes and another for no.
+-- locks: nothing
+CREATE OR REPLACE FUNCTION :"schema".check_full(config jsonb) RETURNS void
+    LANGUAGE plpgsql IMMUTABLE SET search_path = :"schema", pg_temp AS $$
+BEGIN
+    IF jsonb_typeof(config -> 'full') NOT IN ('boolean', 'null') THEN
+        RAISE EXCEPTION 'config.full is a JSON %, not true or false', jsonb_typeof(config -> 'full')
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Write "full": true for the whole catalog, else leave it out.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION :"schema".check_full IS 'Raises 22023 with a hint unless config.full is true, false, null or missing.';
+
 -- guard_price_refresh: before a PRICE_REFRESH is inserted or becomes PENDING.
 -- locks: catalog (shared), creating (tried): so a raw INSERT or UPDATE is in the protocol, and an enqueue that meets it does
 -- not wait for it on the unique index. Generated columns are still NULL here: the key comes from config.
@@ -49,6 +61,7 @@ BEGIN
         END IF;
         PERFORM check_catalog_id(NEW.config ->> 'catalogId');
         PERFORM check_product_ids(NEW.config -> 'productIds');
+        PERFORM check_full(NEW.config);
     END IF;
     IF NEW.status = 'PENDING' THEN
         stripe := catalog_stripe(NEW.tenant_id, NEW.config ->> 'catalogId');
@@ -102,7 +115,7 @@ CREATE OR REPLACE TRIGGER jobs_guard_pending_again AFTER UPDATE OF status ON :"s
     EXECUTE FUNCTION :"schema".guard_price_refresh_again();
 
 -- freeze_job: inputs don't change once a job is reserved, and a waiting PRICE_REFRESH stays with its catalog, or the
--- additions that joined it would belong to no job.
+-- additions that joined it would belong to no job. While it waits, its ids may be changed to what could be inserted.
 -- locks: nothing
 CREATE OR REPLACE FUNCTION :"schema".freeze_job() RETURNS trigger
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
@@ -119,6 +132,10 @@ BEGIN
     IF OLD.type = 'PRICE_REFRESH' AND NEW.config -> 'catalogId' IS DISTINCT FROM OLD.config -> 'catalogId' THEN
         RAISE EXCEPTION 'the catalog of PRICE_REFRESH job % can''t change', OLD.id
             USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Cancel it and enqueue another.';
+    END IF;
+    IF NEW.type = 'PRICE_REFRESH' AND NEW.status = 'PENDING' AND NEW.config IS DISTINCT FROM OLD.config THEN
+        PERFORM check_product_ids(NEW.config -> 'productIds');
+        PERFORM check_full(NEW.config);
     END IF;
     RETURN NEW;
 END $$;

@@ -191,6 +191,7 @@ BEGIN
         END IF;
         PERFORM check_catalog_id(config ->> 'catalogId');
         PERFORM check_product_ids(config -> 'productIds');
+        PERFORM check_full(config);
         SELECT a.job_id, a.joined INTO job_id, joined
           FROM add_price_refresh(enqueue_job.tenant_id, config ->> 'catalogId', config -> 'productIds',
                                  coalesce(config -> 'full' = 'true', false), enqueue_job.operated_by, enqueue_job.trace_id, due,
