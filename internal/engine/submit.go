@@ -49,7 +49,7 @@ func (e *Engine) submit(ctx context.Context, j queue.Job) (refreshID int64, err 
 func (e *Engine) admit(ctx context.Context, j queue.Job) (*refresh, error) {
 	var config queue.PriceRefreshConfig
 	if err := json.Unmarshal(j.Config, &config); err != nil {
-		return nil, fmt.Errorf("read config of job %d: %w", j.ID, err)
+		return nil, fmt.Errorf("%w of job %d: %w", errBadConfig, j.ID, err)
 	}
 	since := time.Now()
 	for wait := busyFirst; ; wait = min(2*wait, busyCap) {
@@ -107,6 +107,8 @@ func (e *Engine) Handle(ctx context.Context, j queue.Job) queue.Outcome {
 		}
 	case errors.Is(err, ErrQueueFull), errors.Is(err, ErrRunnerStopped), errors.Is(err, errRowLocked):
 		return queue.Outcome{Kind: queue.Refused, Err: err}
+	case errors.Is(err, errBadConfig):
+		return queue.Outcome{Kind: queue.Permanent, Err: err} // it is frozen: no later attempt can read it either
 	}
 	return queue.Outcome{Kind: queue.Failed, Err: err}
 }

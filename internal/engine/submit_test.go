@@ -42,6 +42,16 @@ func TestAcceptanceAndCompletionAreOneCommit(t *testing.T) {
 		FROM notifyworker.refreshes WHERE id = $1`, id)
 }
 
+func TestAConfigThatCannotBeReadIsNotTriedAgain(t *testing.T) {
+	b := newBench(t)
+	e := b.start(&fake{})
+	j := b.job("c", `["p1"]`)
+	j.Config = []byte(`{"catalogId": "c", "productIds": ["p1"], "full": "yes"}`)
+	if out := e.Handle(context.Background(), j); out.Kind != queue.Permanent || !strings.Contains(out.Err.Error(), "full") {
+		t.Errorf("got %v (%v), want permanent, and the key named", out.Kind, out.Err)
+	}
+}
+
 func TestTheFourRefusals(t *testing.T) {
 	b := newBench(t)
 	ctx := context.Background()

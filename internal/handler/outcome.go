@@ -11,11 +11,10 @@ import (
 // done is the outcome of work that was done; result is a JSON object, or empty.
 func done(result json.RawMessage) queue.Outcome {
 	out := queue.Outcome{Kind: queue.Completed, Result: result}
-	var items struct {
-		Errors []json.RawMessage `json:"errors"`
-	}
-	// Anything but an array under "errors" is the user's own affair.
-	if json.Unmarshal(result, &items) == nil && len(items.Errors) > 0 {
+	// The key as it is spelt: a struct would take "Errors" for it. Anything but an array there is the user's own affair.
+	var keys map[string]json.RawMessage
+	var errs []json.RawMessage
+	if json.Unmarshal(result, &keys) == nil && json.Unmarshal(keys["errors"], &errs) == nil && len(errs) > 0 {
 		out.Kind = queue.CompletedWithErrors
 	}
 	return out

@@ -58,6 +58,7 @@ func TestWhatAFunctionMakesOfAJob(t *testing.T) {
 	}{
 		{config: `{}`, kind: queue.Completed},
 		{config: `{"return": null}`, kind: queue.Completed},
+		{config: `{"return": {"Errors": [1]}}`, kind: queue.Completed, result: `{"Errors": [1]}`},
 		{config: `{"return": {"n": 9007199254740993}}`, kind: queue.Completed, result: `{"n": 9007199254740993}`},
 		{config: `{"return": {"errors": [{"line": 3}]}}`, kind: queue.CompletedWithErrors, result: `{"errors": [{"line": 3}]}`},
 		{config: `{"return": {"errors": []}}`, kind: queue.Completed, result: `{"errors": []}`},

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -37,6 +38,24 @@ type PriceRefreshConfig struct {
 	CatalogID  string            `json:"catalogId"`
 	ProductIDs []json.RawMessage `json:"productIds"`
 	Full       bool              `json:"full,omitempty"`
+}
+
+// UnmarshalJSON reads the three keys as they are spelt, as SQL does. encoding/json alone would take a caller's own
+// "productids" beside them for product ids, and forget the others.
+func (c *PriceRefreshConfig) UnmarshalJSON(b []byte) error {
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(b, &keys); err != nil {
+		return err
+	}
+	*c = PriceRefreshConfig{}
+	for key, to := range map[string]any{"catalogId": &c.CatalogID, "productIds": &c.ProductIDs, "full": &c.Full} {
+		if v, ok := keys[key]; ok {
+			if err := json.Unmarshal(v, to); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+		}
+	}
+	return nil
 }
 
 // Handler works jobs of one or more types. Handle may be called more than once for the same job (a worker may die after

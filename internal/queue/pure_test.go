@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -61,5 +62,18 @@ func TestRetryable(t *testing.T) {
 	}
 	if queue.Advice(pg("42883")) == "" || queue.Advice(pg("42501")) == "" || queue.Advice(pg("25006")) == "" || queue.Advice(pg("23505")) != "" {
 		t.Error("advice is missing or given for nothing")
+	}
+}
+
+// A caller may keep keys of its own in a config; they must not be taken for ours.
+func TestAConfigIsReadByKeysAsTheyAreSpelt(t *testing.T) {
+	var c queue.PriceRefreshConfig
+	err := json.Unmarshal([]byte(`{"full": null, "Full": true, "CATALOGID": 5, "catalogId": "c", "catalogid": "d", "PRODUCTIDS": 7,
+		"productIds": ["p1", 9007199254740993], "productids": ["p2"]}`), &c)
+	if err != nil || c.Full || c.CatalogID != "c" || len(c.ProductIDs) != 2 || string(c.ProductIDs[0]) != `"p1"` || string(c.ProductIDs[1]) != "9007199254740993" {
+		t.Fatalf("got %+v, %v", c, err)
+	}
+	if err := json.Unmarshal([]byte(`{"catalogId": "c", "productIds": ["p1"], "full": "yes"}`), &c); err == nil {
+		t.Fatal("a full that is a string was read")
 	}
 }
