@@ -3,7 +3,8 @@
 -- progress_refresh: the first p_done ids are dealt with; the lease is extended.
 -- $1 refresh  $2 its token  $3 lease in ms  $4 ids dealt with, from the first on  $5 prices recomputed since the last progress
 -- $6 what failed since, [{"id", "error"}, …]
--- returns: false when the refresh is lost (not ACTIVE under this token): nothing was written
+-- returns: false when the refresh is lost (not ACTIVE under this token): nothing was written. Said again, after an answer got
+--          lost with its connection, it writes nothing either, and returns true
 -- locks: the refresh's row
 CREATE OR REPLACE FUNCTION :"schema".progress_refresh(
     p_id bigint, p_token uuid, p_lease_ms integer, p_done integer, p_recomputed bigint DEFAULT 0, p_failed jsonb DEFAULT '[]')
@@ -18,8 +19,8 @@ BEGIN
                          ELSE r.failed || (SELECT jsonb_agg(x.e - 'error' ORDER BY x.o) FROM jsonb_array_elements(p_failed) WITH ORDINALITY x(e, o)) END,
            failed_count = r.failed_count + jsonb_array_length(p_failed), attempts = 0,
            started_at = coalesce(r.started_at, at), lease_expires_at = at + p_lease_ms * interval '1 ms', updated_at = at
-     WHERE r.id = p_id AND r.status = 'ACTIVE' AND r.lock_token = p_token;
-    RETURN FOUND;
+     WHERE r.id = p_id AND r.status = 'ACTIVE' AND r.lock_token = p_token AND r.done_count < p_done;
+    RETURN FOUND OR EXISTS (SELECT FROM refreshes r WHERE r.id = p_id AND r.status = 'ACTIVE' AND r.lock_token = p_token AND r.done_count >= p_done);
 END $$;
 COMMENT ON FUNCTION :"schema".progress_refresh IS 'For workers: writes how far a refresh has come, and extends its lease.';
 
@@ -33,7 +34,8 @@ COMMENT ON FUNCTION :"schema".progress_refresh IS 'For workers: writes how far a
 -- $8 so many ids are dealt with after it; NULL for a part of a chunk, which is no progress yet
 -- $9 it is the last chunk: release the refresh
 -- returns: what the function said; what release_refresh says
--- raises: NW410 when the refresh is lost; whatever the function raises
+-- raises: NW410 when the refresh is lost; NW411 when the chunk is dealt with already, by a call whose answer got lost; whatever
+--         the function raises
 -- locks: what the user's function takes; then the refresh's row, see release_refresh. Times are those of the moment, not
 --        of the transaction's begin: the call may have taken a minute.
 -- search_path is the session's, for the user's function: what is ours is written with its schema.
@@ -69,11 +71,17 @@ BEGIN
     ELSE
         EXECUTE p_call USING p_tenant, p_catalog, p_ids, p_texts;
     END IF;
+    -- From here on only, or a long call would keep a migration from the tables; and in the order of all others (jobs, additions,
+    -- refreshes), or it would be held up by whoever is here and hold up them.
+    LOCK TABLE :"schema".jobs, :"schema".job_additions IN ACCESS SHARE MODE;
     recomputed := greatest(0, coalesce(recomputed, jsonb_array_length(coalesce(p_ids, '[]')) - jsonb_array_length(failed)));
     IF p_last THEN
         SELECT r.outcome = 'done', r.dead_letter_id, r.waiters INTO held, dead_letter_id, waiters
           FROM :"schema".release_refresh(p_id, p_token, recomputed, failed) r;
     ELSIF p_done IS NOT NULL THEN
+        IF EXISTS (SELECT FROM :"schema".refreshes r WHERE r.id = p_id AND r.lock_token = p_token AND r.done_count >= p_done) THEN
+            RAISE EXCEPTION 'refresh % is past its first % ids already', p_id, p_done USING ERRCODE = 'NW411';
+        END IF;
         held := :"schema".progress_refresh(p_id, p_token, p_lease_ms, p_done, recomputed, failed);
     ELSE
         PERFORM FROM :"schema".refreshes r WHERE r.id = p_id AND r.status = 'ACTIVE' AND r.lock_token = p_token FOR SHARE;

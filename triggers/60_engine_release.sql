@@ -21,6 +21,7 @@ DECLARE
     n      integer := 0;
     why    text := left(p_error, 2000);
 BEGIN
+    LOCK TABLE jobs, job_additions IN ACCESS SHARE MODE; -- before refreshes, as all others do: see recompute_chunk
     SELECT x.tenant_id, x.catalog_id, x.listed, x.failed, x.product_count, x.done_count, x.refused, x.trace_id, x.operated_by
       INTO r FROM refreshes x
      WHERE x.id = p_id AND x.status = 'ACTIVE' AND x.lock_token = p_token FOR UPDATE;

@@ -179,8 +179,11 @@ func (f *SQLFunction) recomputeIn(ctx context.Context, c Chunk, w writing) (out 
 			return json.Unmarshal(failed, &out.failed)
 		})
 	})
-	if isLost(err) {
+	switch {
+	case isLost(err):
 		err = ErrRefreshLost
+	case isPast(err):
+		return written{}, nil // written by an earlier call, which counted what it recomputed
 	}
 	return out, err
 }
