@@ -104,6 +104,9 @@ func (r *runner) define(ctx context.Context, d definitions) error {
 		isOurs := func(kind string) func(object) bool {
 			return func(o object) bool { return o.kind == kind && mine[objectKey{o.kind, o.name}] }
 		}
+		if err := r.lockTables(ctx, tx); err != nil {
+			return err
+		}
 		if err := drop(ctx, tx, before, isOurs("trigger")); err != nil {
 			return err
 		}
@@ -128,6 +131,23 @@ func (r *runner) define(ctx context.Context, d definitions) error {
 		}
 		return r.writeDefinitions(ctx, tx, d, kinds, names)
 	})
+}
+
+// lockTables locks all tables that have triggers, in the order in which they were made, which is that in which reservations
+// and enqueues reach them: jobs, then what joins a job. In another order each of those that is under way would wait for us
+// and we for it; and one by one, as triggers are made, those that come in between.
+func (r *runner) lockTables(ctx context.Context, tx pgx.Tx) error {
+	var tables string
+	err := tx.QueryRow(ctx, `SELECT coalesce(string_agg(format('%I.%I', n.nspname, c.relname), ', ' ORDER BY c.oid), '')
+		  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		 WHERE n.nspname = $1 AND c.relkind = 'r' AND EXISTS (SELECT FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal)`, r.Schema).Scan(&tables)
+	if err != nil || tables == "" {
+		return err
+	}
+	if _, err := tx.Exec(ctx, "LOCK TABLE "+tables+" IN ACCESS EXCLUSIVE MODE"); err != nil {
+		return fmt.Errorf("lock the tables whose triggers are made anew: %w", err)
+	}
+	return nil
 }
 
 // runAll runs the files; if a function can't be replaced, it runs them again after makeRoom.
