@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,6 +10,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
+
+// pingTimeout is for the question whether an idle connection still lives, which is asked before it is used: one that fell
+// silent must not cost the time-out of the call that it was picked for.
+const pingTimeout = time.Second
 
 // sessionSettings are what every session of a worker asks the server for, unless the connection string says otherwise: its
 // statements are short, so whatever takes long is stuck; the protocol needs READ COMMITTED whatever the role's default is;
@@ -19,6 +24,7 @@ func sessionSettings() map[string]string {
 		"lock_timeout":                        "5s",
 		"statement_timeout":                   "15s",
 		"idle_in_transaction_session_timeout": "30s",
+		"idle_session_timeout":                "0", // the pool ends what is idle too long, not the server in the midst of a call
 		"tcp_keepalives_idle":                 "2",
 		"tcp_keepalives_interval":             "1",
 		"tcp_keepalives_count":                "3",
@@ -47,22 +53,30 @@ func Harden(cfg *pgx.ConnConfig, application string) {
 	}
 }
 
-// OpenPool returns a pool of at most conns hardened connections for the Store. It connects when it is first used, so a
-// server that is down for the moment is no error here.
+// OpenPool returns a pool of at most conns hardened connections for the Store, which may lead through a transaction pooler.
+// It connects when it is first used, so a server that is down for the moment is no error here.
 func OpenPool(ctx context.Context, url, application string, conns int) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("connection string: %w", err)
 	}
 	cfg.MaxConns = int32(min(max(conns, 2), 1000))
+	cfg.PingTimeout = pingTimeout
+	var pooler throughPooler
+	for name := range sessionSettings() {
+		if _, set := cfg.ConnConfig.RuntimeParams[name]; !set {
+			pooler.added = append(pooler.added, name)
+		}
+	}
 	Harden(cfg.ConnConfig, application)
+	cfg.BeforeConnect = pooler.fit
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
-// redial drops the pool's connections after an error that says that this server doesn't accept writes: after a fail-over
-// another one does.
+// redial drops the pool's connections after an error that says that they are no good: this server doesn't accept writes, and
+// after a fail-over another one does; or it doesn't answer, and they may lead into a network that has fallen silent.
 func (s *Store) redial(err error) {
-	if pool, ok := s.cfg.DB.(interface{ Reset() }); ok && ReadOnly(err) {
+	if pool, ok := s.cfg.DB.(interface{ Reset() }); ok && (ReadOnly(err) || errors.Is(err, context.DeadlineExceeded)) {
 		pool.Reset()
 	}
 }
