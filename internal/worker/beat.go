@@ -14,6 +14,9 @@ import (
 // commits may have passed over our wish to be notified.
 const staleAfter = 30 * time.Second
 
+// beatAgain is the pause after a beat that failed.
+const beatAgain = time.Second
+
 // register makes this worker known; false when the stop came first.
 func (w *Worker) register(stop context.Context) bool {
 	var trouble trouble
@@ -44,11 +47,12 @@ func (w *Worker) register(stop context.Context) bool {
 // beat tells the others that this worker lives. The store sends the own echo along.
 func (w *Worker) beat(ctx context.Context) {
 	var trouble trouble
-	last := time.Now()
-	for n := uint64(1); sleep(ctx, w.cfg.BeatEvery); n++ {
+	last, pause := time.Now(), w.cfg.BeatEvery
+	for n := uint64(1); sleep(ctx, pause); n++ {
 		at := time.Now()
 		running, _ := w.slots.counts()
-		sctx, done := context.WithTimeout(ctx, statementTimeout)
+		// Short: on an idle worker the beat is what finds out that the network has fallen silent.
+		sctx, done := context.WithTimeout(ctx, min(w.cfg.BeatEvery, statementTimeout))
 		wanting, err := w.store.Beat(sctx, running, w.cfg.EchoChannel, strconv.FormatUint(n, 10))
 		if errors.Is(err, queue.ErrUnregistered) { // somebody thought us dead
 			if err = w.store.Register(sctx, w.cfg.Info); err == nil {
@@ -59,17 +63,20 @@ func (w *Worker) beat(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if trouble.changed(err) {
+		changed := trouble.changed(err)
+		if changed {
 			w.logTrouble(err, "tell the others that this worker lives")
 		}
 		w.stats.beat(err)
 		if err != nil {
+			pause = min(w.cfg.BeatEvery, beatAgain)
 			continue
 		}
-		if at.Sub(last) > max(staleAfter, 3*w.cfg.BeatEvery) {
+		// After an outage the listener may have been deaf, too, and be the last to know.
+		if changed || at.Sub(last) > max(staleAfter, 3*w.cfg.BeatEvery) {
 			w.distrust()
 		}
-		last = time.Now()
+		last, pause = time.Now(), w.cfg.BeatEvery
 		w.turns.among(wanting)
 		if w.cfg.Beaten != nil {
 			w.cfg.Beaten(at)
