@@ -3,6 +3,7 @@
 GO       ?= go
 TOOL      = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 20s
+SOAK     ?= 10m
 
 .PHONY: all build demo test test18 test15 short lint fmt fuzz bench soak clean
 
@@ -40,6 +41,9 @@ fuzz:             ## each fuzz target for FUZZTIME
 
 bench:            ## Go benchmarks of the hot paths, on a PostgreSQL with durable settings
 	NOTIFYWORKER_PG_DURABLE=1 $(GO) test -run '^$$' -bench . -benchtime 2s ./internal/... ./integration/...
+
+soak:             ## the fault tests in their long form, SOAK each; several at once
+	$(GO) test -race -timeout 0 -v ./integration/faults -args -soak $(SOAK)
 
 clean:
 	rm -rf bin

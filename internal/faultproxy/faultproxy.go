@@ -15,6 +15,7 @@ type Proxy struct {
 	to     string
 	delay  atomic.Int64 // per chunk and direction, ns
 	silent atomic.Bool
+	muted  atomic.Int64 // connections up to this number are silent
 	refuse atomic.Bool
 	wg     sync.WaitGroup
 
@@ -63,6 +64,13 @@ func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
 // Silence makes a black hole: both ends stay connected, and what either says gets lost without an error.
 func (p *Proxy) Silence(on bool) { p.silent.Store(on) }
 
+// Mute makes a black hole of the present connections for good; new ones are forwarded.
+func (p *Proxy) Mute() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.muted.Store(int64(p.accepted))
+}
+
 // Refuse resets new connections.
 func (p *Proxy) Refuse(on bool) { p.refuse.Store(on) }
 
@@ -96,6 +104,7 @@ func (p *Proxy) accept() {
 		in := c.(*net.TCPConn)
 		p.mu.Lock()
 		p.accepted++
+		number := int64(p.accepted)
 		p.mu.Unlock()
 		if p.refuse.Load() {
 			_ = in.SetLinger(0)
@@ -114,12 +123,12 @@ func (p *Proxy) accept() {
 			o.Close()
 			continue
 		}
-		p.wg.Go(func() { p.pipe(in, o) })
-		p.wg.Go(func() { p.pipe(o, in) })
+		p.wg.Go(func() { p.pipe(in, o, number) })
+		p.wg.Go(func() { p.pipe(o, in, number) })
 	}
 }
 
-func (p *Proxy) pipe(from, to *net.TCPConn) {
+func (p *Proxy) pipe(from, to *net.TCPConn, number int64) {
 	defer func() {
 		from.Close()
 		to.Close()
@@ -131,7 +140,7 @@ func (p *Proxy) pipe(from, to *net.TCPConn) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
-		if n > 0 && !p.silent.Load() {
+		if n > 0 && !p.silent.Load() && number > p.muted.Load() {
 			time.Sleep(time.Duration(p.delay.Load()))
 			if _, err := to.Write(buf[:n]); err != nil {
 				return
