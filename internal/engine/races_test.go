@@ -251,8 +251,8 @@ func TestTwoRefusalsMeetARelease(t *testing.T) {
 				answers <- a
 			}()
 		}
-		b.eventually(`SELECT count(*) = 2 OR $1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND pid IN ($2, $3)`,
-			time.Since(began) > 200*time.Millisecond, one.PgConn().PID(), two.PgConn().PID())
+		b.eventually(`SELECT count(*) = 2 OR clock_timestamp() > $1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND pid IN ($2, $3)`,
+			began.Add(250*time.Millisecond), one.PgConn().PID(), two.PgConn().PID())
 		must(t, release.Commit(ctx))
 		intime := time.Since(began) < 200*time.Millisecond
 		got := []answer{<-answers, <-answers}
