@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +12,6 @@ import (
 	"notifyworker/internal/pgtest"
 	"notifyworker/internal/queue"
 	"notifyworker/internal/webcall"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // pages lists every page of the project that is written by hand.
@@ -149,30 +146,5 @@ func TestNumbersOfThePagesAreThoseOfTheCode(t *testing.T) {
 	says("handlers.md", "a minute where there is none")
 	if webcall.DefaultTimeout != time.Minute {
 		t.Error("a call may take another time")
-	}
-}
-
-func TestPoolersAreToldOfAllThatAWorkerAsksFor(t *testing.T) {
-	var want []string
-	for _, b := range blocks(read(t, "configuration.md")) {
-		if list, ok := strings.CutPrefix(b.text, "ignore_startup_parameters = "); ok {
-			want = strings.Split(strings.TrimSpace(list), ",")
-		}
-	}
-	cfg, err := pgx.ParseConfig("host=h dbname=d user=u")
-	if err != nil {
-		t.Fatal(err)
-	}
-	queue.Harden(cfg, "")
-	var asked []string
-	for name := range cfg.RuntimeParams {
-		if name != "application_name" { // PgBouncer knows it
-			asked = append(asked, name)
-		}
-	}
-	slices.Sort(want)
-	slices.Sort(asked)
-	if !slices.Equal(want, asked) {
-		t.Errorf("a worker asks for %v, the page tells of %v", asked, want)
 	}
 }

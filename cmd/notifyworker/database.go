@@ -89,11 +89,21 @@ func (d *database) open(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	conn, err := pgx.ConnectConfig(ctx, c)
+	conn, err := pgx.ConnectConfig(ctx, forOnce(c))
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", where(c), err)
 	}
 	return conn, nil
+}
+
+// forOnce is for a connection of a few statements: preparing them would cost more than it gains, and behind a transaction
+// pooler it would meet what others have prepared by the same names.
+func forOnce(from *pgx.ConnConfig) *pgx.ConnConfig {
+	c := from.Copy()
+	if c.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+		c.DefaultQueryExecMode = pgx.QueryExecModeExec
+	}
+	return c
 }
 
 // where names a database without its password.

@@ -92,7 +92,20 @@ func (d *database) enqueue(e *environment, q request, function string, values []
 		}
 		sql += fmt.Sprintf("%s$%d::%s", name, n+i+1, typ)
 	}
-	args = append(args, values...)
+	for _, v := range values {
+		switch v := v.(type) {
+		case []string:
+			text, err := json.Marshal(v)
+			if err != nil {
+				return fmt.Errorf("write the products: %w", err)
+			}
+			args = append(args, string(text))
+		case json.RawMessage:
+			args = append(args, string(v))
+		default:
+			args = append(args, v)
+		}
+	}
 	ctx, stop := untilSignal(e.ctx)
 	defer stop()
 	conn, err := d.connect(ctx)

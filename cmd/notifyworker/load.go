@@ -52,6 +52,7 @@ func (c *loadCmd) Run(e *environment) error {
 		return err
 	}
 	queue.Harden(config, "notifyworker load")
+	queue.FitPooler(ctx, config)
 	loader, err := load.New(load.Config{
 		Source: file, Connection: config, Schema: c.schema(), Connections: connections, Speed: speed,
 		Rejected: rejects.Write, Retryable: queue.Retryable,

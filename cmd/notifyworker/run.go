@@ -75,7 +75,7 @@ func (c *runCmd) ready(ctx context.Context, s workerSettings, watch *observe.Obs
 }
 
 func (c *runCmd) inspect(ctx context.Context, s workerSettings, log zerolog.Logger) (variant string, err error) {
-	conn, err := pgx.ConnectConfig(ctx, s.conn.Copy())
+	conn, err := pgx.ConnectConfig(ctx, forOnce(s.conn))
 	if err != nil {
 		return "", fmt.Errorf("connect to %s: %w", where(s.conn), err)
 	}

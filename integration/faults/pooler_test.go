@@ -96,7 +96,10 @@ max_client_conn = 200
 
 func TestPgBouncerBeforeThePoolAndALineOfItsOwnForTheListener(t *testing.T) {
 	r := onServer(t, embedded.Config{})
-	p := r.launch(r.pgbouncer(), "--listen-url="+r.url, "--chunk=2", "--lease=2s", "--handler=work=sql:ledger.work").listening()
+	pooled := r.pgbouncer()
+	args := []string{"--listen-url=" + r.url, "--chunk=2", "--lease=2s", "--handler=work=sql:ledger.work"}
+	p := r.launch(pooled, args...).listening()
+	r.launch(pooled, args...).listening() // two, so that one meets what the other has prepared
 	load := r.clients(4, 6, 10*time.Millisecond)
 	r.exec(`SELECT notifyworker.enqueue_job('work', '{"sleep": 0.1}') FROM generate_series(1, 20)`)
 	time.Sleep(long(6 * time.Second))

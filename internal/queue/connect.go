@@ -63,11 +63,6 @@ func OpenPool(ctx context.Context, url, application string, conns int) (*pgxpool
 	cfg.MaxConns = int32(min(max(conns, 2), 1000))
 	cfg.PingTimeout = pingTimeout
 	var pooler throughPooler
-	for name := range sessionSettings() {
-		if _, set := cfg.ConnConfig.RuntimeParams[name]; !set {
-			pooler.added = append(pooler.added, name)
-		}
-	}
 	Harden(cfg.ConnConfig, application)
 	cfg.BeforeConnect = pooler.fit
 	return pgxpool.NewWithConfig(ctx, cfg)

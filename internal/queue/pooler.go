@@ -11,13 +11,19 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
+// FitPooler asks, by a connection of its own, whether a hardened configuration leads through a transaction pooler such as
+// PgBouncer, and makes it fit for that. A server that can't be reached is taken for one that is reached directly. OpenPool
+// does the same by itself.
+func FitPooler(ctx context.Context, cfg *pgx.ConnConfig) {
+	var p throughPooler
+	_ = p.fit(ctx, cfg) // always nil: it only has the shape of a pool's hook
+}
+
 // throughPooler finds out, once, whether a pool's connections lead through a transaction pooler, and makes them fit for it:
 // no start-up parameters, which it refuses or forgets, and no prepared statements, which it can't tell apart. Leases, locks
 // and time-outs of our own don't need either; READ COMMITTED is then up to the role's default, and asked for where it
 // matters.
 type throughPooler struct {
-	added []string // start-up parameters that Harden has added
-
 	mu    sync.Mutex
 	known bool
 	yes   bool
@@ -28,8 +34,10 @@ func (p *throughPooler) fit(ctx context.Context, cfg *pgx.ConnConfig) error {
 	if !p.is(ctx, cfg) {
 		return nil
 	}
-	for _, name := range p.added {
-		delete(cfg.RuntimeParams, name)
+	for name, ours := range sessionSettings() {
+		if cfg.RuntimeParams[name] == ours {
+			delete(cfg.RuntimeParams, name)
+		}
 	}
 	if cfg.DefaultQueryExecMode != pgx.QueryExecModeSimpleProtocol {
 		cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
