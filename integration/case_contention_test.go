@@ -11,7 +11,6 @@ import (
 
 	"notifyworker/internal/queue"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -22,9 +21,6 @@ func TestB05EveryEnqueueReturnsAnIDUnderContention(t *testing.T) {
 		each = 60
 	}
 	tb := newTable(t, queue.Config{})
-	if _, err := pgxpool.ParseConfig(tb.db.URL); err != nil {
-		t.Fatal(err)
-	}
 	pool, err := queue.OpenPool(t.Context(), tb.db.URL, "b05", writers+4)
 	if err != nil {
 		t.Fatal(err)
@@ -58,9 +54,8 @@ func TestB05EveryEnqueueReturnsAnIDUnderContention(t *testing.T) {
 	if err := work.Wait(); err != nil {
 		t.Error(err)
 	}
-	for {
-		jobs := tb.reserve(100)
-		tb.complete(jobs...)
+	for range 100 {
+		tb.complete(tb.reserve(100)...)
 		tb.due()
 		if one[bool](tb, `SELECT NOT EXISTS (SELECT FROM notifyworker.jobs WHERE status IN ('PENDING', 'RUNNING')) AND NOT EXISTS (SELECT FROM notifyworker.job_additions)`) {
 			break
@@ -98,9 +93,15 @@ func churn(tb *table, r *rand.Rand, done *atomic.Bool) error {
 				}
 				continue
 			}
-			out, err := st.Requeue(context.Background(), queue.Return{ID: j.ID, Token: j.Token, Cause: queue.CauseRefused, Err: "not now"})
-			if err != nil || out.Verdict == queue.Gone || out.Verdict == queue.Busy {
-				return fmt.Errorf("requeue: %+v, %w", out, err)
+			for busy := true; busy; {
+				out, err := st.Requeue(context.Background(), queue.Return{ID: j.ID, Token: j.Token, Cause: queue.CauseRefused, Err: "not now"})
+				if err != nil {
+					return err
+				}
+				if out.Verdict == queue.Gone {
+					return fmt.Errorf("job %d was lost", j.ID)
+				}
+				busy = out.Verdict == queue.Busy
 			}
 		}
 	}

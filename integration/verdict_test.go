@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"notifyworker/internal/queue"
 
@@ -104,16 +105,24 @@ func (w *world) drain(ctx context.Context) error {
 	return errors.Join(fmt.Errorf("50 rounds of a worker don't drain the queue: %s", text), err)
 }
 
+// complete concludes all jobs. One that a reservation of somebody else is just passing over is busy for a moment: its row
+// was locked before it was looked at.
 func complete(ctx context.Context, st *queue.Store, jobs []queue.Job) error {
-	var cs []queue.Completion
+	cs := make([]queue.Completion, 0, len(jobs))
 	for _, j := range jobs {
 		cs = append(cs, queue.Completion{ID: j.ID, Token: j.Token})
 	}
-	done, err := st.Complete(ctx, cs)
-	if err == nil && len(done.Done) != len(cs) {
-		err = fmt.Errorf("of %d jobs reserved, %d could be completed", len(cs), len(done.Done))
+	for len(cs) > 0 {
+		done, err := st.Complete(ctx, cs)
+		if err != nil {
+			return err
+		}
+		if len(done.Lost) > 0 {
+			return fmt.Errorf("of %d jobs reserved, %d are lost", len(jobs), len(done.Lost))
+		}
+		cs = slices.DeleteFunc(cs, func(c queue.Completion) bool { return !slices.Contains(done.Busy, c.ID) })
 	}
-	return err
+	return nil
 }
 
 func (w *world) replayAll(ctx context.Context) error {
