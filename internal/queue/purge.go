@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // Retention says how long finished jobs are kept, by outcome. PENDING and RUNNING jobs are kept whatever their age; 0 keeps
@@ -35,6 +38,15 @@ func (r Retention) rules() []rule {
 	return []rule{{r.Completed, []string{"COMPLETED", "COMPLETED_WITH_ERRORS"}}, {r.Failed, []string{"FAILED"}}}
 }
 
+// purging remembers where the last full batch has ended, so that the next one does not walk over its dead rows again: while
+// somebody's snapshot keeps vacuum away, each batch would cost more than the one before. A batch that is not full begins anew,
+// and so finds what was locked.
+type purging struct {
+	mu        sync.Mutex
+	jobs      [2]pgtype.Timestamptz // by rule; NULL for the beginning of time
+	refreshes int64
+}
+
 // Purged is what one batch removed.
 type Purged struct {
 	Jobs      int64
@@ -50,22 +62,36 @@ func (s *Store) Purge(ctx context.Context, r Retention, n int) (Purged, error) {
 	}
 	ctx, done := s.bound(ctx)
 	defer done()
-	for _, rule := range r.rules() {
+	s.purging.mu.Lock()
+	defer s.purging.mu.Unlock()
+	for i, rule := range r.rules() {
 		if rule.age == 0 {
 			continue
 		}
-		tag, err := s.cfg.DB.Exec(ctx, s.sql.purge, rule.statuses, rule.age.Seconds(), n)
+		from, removed := s.purging.jobs[i], int64(0)
+		if !from.Valid {
+			from = pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
+		}
+		err := s.cfg.DB.QueryRow(ctx, s.sql.purge, rule.statuses, rule.age.Seconds(), n, from).Scan(&removed, &from)
 		if err != nil {
 			return p, fmt.Errorf("purge %v jobs: %w", rule.statuses, err)
 		}
-		p.Jobs += tag.RowsAffected()
+		if removed < int64(n) {
+			from = pgtype.Timestamptz{}
+		}
+		s.purging.jobs[i] = from
+		p.Jobs += removed
 	}
 	if r.Completed > 0 {
-		tag, err := s.cfg.DB.Exec(ctx, s.sql.purgeRefreshes, r.Completed.Seconds(), n)
+		from := s.purging.refreshes
+		err := s.cfg.DB.QueryRow(ctx, s.sql.purgeRefreshes, r.Completed.Seconds(), n, from).Scan(&p.Refreshes, &from)
 		if err != nil {
 			return p, fmt.Errorf("purge refreshes: %w", err)
 		}
-		p.Refreshes = tag.RowsAffected()
+		if p.Refreshes < int64(n) {
+			from = 0
+		}
+		s.purging.refreshes = from
 	}
 	return p, nil
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"notifyworker/internal/queue"
+
+	"github.com/jackc/pgx/v5"
 )
 
 func TestPurgeRemovesFinishedJobsByAgeAndOutcomeOnly(t *testing.T) {
@@ -40,4 +42,43 @@ func TestPurgeRemovesFinishedJobsByAgeAndOutcomeOnly(t *testing.T) {
 	if _, err := tb.Purge(t.Context(), queue.Retention{Failed: time.Second}, 3); err == nil {
 		t.Error("a retention of a second is accepted")
 	}
+}
+
+// While somebody's snapshot keeps the dead rows, a batch must not walk over those of the batches before.
+func TestABatchBeginsWhereTheLastHasEnded(t *testing.T) {
+	tb := newTable(t)
+	conn := tb.conn()
+	tx, err := conn.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb.exec(`INSERT INTO notifyworker.jobs (type, status, created_at, started_at, finished_at)
+	         SELECT 't', 'COMPLETED', '2020-01-01', '2020-01-01', '2020-01-01'::timestamptz + g * interval '1 s' FROM generate_series(1, 1000) g`)
+	var n int
+	if err := tx.QueryRow(t.Context(), "SELECT count(*) FROM notifyworker.jobs").Scan(&n); err != nil || n != 1000 {
+		t.Fatal(n, err)
+	}
+	locked, err := tb.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := locked.Exec(t.Context(), "SELECT FROM notifyworker.jobs ORDER BY finished_at LIMIT 1 FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	r := queue.Retention{Completed: time.Hour}
+	purge := func(want int64) {
+		t.Helper()
+		if p, err := tb.Purge(t.Context(), r, 300); err != nil || p.Jobs != want {
+			t.Errorf("removed %d, want %d: %v", p.Jobs, want, err)
+		}
+	}
+	purge(300)
+	purge(300)
+	purge(300)
+	if err := locked.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	purge(99) // not the one that was locked when its batch came
+	purge(1)
+	purge(0)
 }

@@ -46,6 +46,8 @@ type Store struct {
 	sql    statements
 	leases string // JSON, {"type": lease in ms}
 	empty  emptyLooks
+
+	purging purging
 }
 
 // New returns a Store, or all that is wrong with cfg at once.

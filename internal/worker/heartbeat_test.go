@@ -211,6 +211,9 @@ func TestADeadWorkersJobIsRescuedWhenItsLeaseEnds(t *testing.T) {
 		if row := x.row(1); row.status != "completed" {
 			t.Errorf("half a second after the lease the job is %s", row.status)
 		}
+		if n := x.w.Stats().LeaseEnds; n != 1 {
+			t.Errorf("%d ends of leases", n)
+		}
 		if n := x.w.Stats().Rescued; n != 1 || swept != 1 {
 			t.Errorf("%d rescued, maintenance called %d times", n, swept)
 		}

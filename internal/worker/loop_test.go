@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,8 +46,52 @@ func TestReservesForFreeSlotsOnly(t *testing.T) {
 		if n := x.w.Stats().Concluded[Conclusion{"t", "completed"}]; n != 30 {
 			t.Errorf("%d of 30 completed after 1.1 s", n)
 		}
+		if s := x.w.Stats(); s.Freed < 9 || s.Phase != Working {
+			t.Errorf("%d looks for a freed slot, phase %s", s.Freed, s.Phase)
+		}
 		if most.Load() != 3 {
 			t.Errorf("%d ran at once, want 3", most.Load())
+		}
+		x.finish(t)
+	})
+}
+
+func TestALoopThatSleepsShowsThatItLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := begin(t, handle(ok), nil)
+		for range 20 {
+			pass(7 * time.Second)
+			if s := x.w.Stats(); time.Since(s.Turned) > idleTurn || s.Phase != Working {
+				t.Fatalf("the loop last turned %v ago, phase %s", time.Since(s.Turned), s.Phase)
+			}
+		}
+		if looks := x.count("Reserve"); looks > 10 {
+			t.Errorf("%d looks at the table in 140 s without work", looks)
+		}
+		x.finish(t)
+		if p := x.w.Stats().Phase; p != Draining {
+			t.Errorf("phase %s after the end", p)
+		}
+	})
+}
+
+func TestStatsTellSinceWhenReservationsFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := begin(t, handle(ok), nil)
+		pass(time.Second)
+		began := time.Now()
+		x.setFail(func(string) error { return io.ErrUnexpectedEOF })
+		x.bell.Ring(listen.Notified)
+		pass(30 * time.Second)
+		for _, tr := range []Trouble{x.w.Stats().Trouble, x.w.Stats().BeatTrouble} {
+			if !errors.Is(tr.Err, io.ErrUnexpectedEOF) || tr.Since.Sub(began) > 5*time.Second {
+				t.Errorf("got %v since %v after it began", tr.Err, tr.Since.Sub(began))
+			}
+		}
+		x.setFail(nil)
+		pass(10 * time.Second)
+		if s := x.w.Stats(); s.Trouble.Err != nil || s.BeatTrouble.Err != nil {
+			t.Errorf("after the end: %v, %v", s.Trouble, s.BeatTrouble)
 		}
 		x.finish(t)
 	})
