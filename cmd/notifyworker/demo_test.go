@@ -19,6 +19,14 @@ func TestTheDemoEndsWithAGoodVerdict(t *testing.T) {
 	wantNothingLeft(t, d)
 }
 
+func TestADemoWithoutAServerSaysHowToGetOne(t *testing.T) {
+	d := start(t, demoEnvironment(t), "demo", "--postgres=99")
+	if code := d.code(60 * time.Second); code != exitFailure {
+		t.Fatalf("exit code %d", code)
+	}
+	wantAll(t, d.out.String(), "no PostgreSQL to run", "for the demo, give --database-url", "Node.js", "install postgresql")
+}
+
 func TestAKilledDemoLeavesNothing(t *testing.T) {
 	d := start(t, demoEnvironment(t), "demo", "--duration=30s")
 	for !strings.Contains(d.out.String(), "published ") {

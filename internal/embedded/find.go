@@ -77,5 +77,5 @@ func ways(major int) string {
 	if runtime.GOOS == "darwin" {
 		install = fmt.Sprintf("brew install postgresql@%d", major)
 	}
-	return "Ways on: set DATABASE_URL to a server of yours; or install Node.js, whose npm fetches a package of binaries once; or\n  " + install
+	return "Ways on: set DATABASE_URL to a server of yours (for the demo, give --database-url); or install Node.js, whose npm fetches a package of binaries once; or\n  " + install
 }
