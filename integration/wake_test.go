@@ -152,6 +152,9 @@ func TestNoWakeUpIsLostInAnyOrder(t *testing.T) {
 	}
 	t.Run("two workers, a client", func(t *testing.T) {
 		t.Parallel()
+		if testing.Short() {
+			return // 1,680 orders
+		}
 		everyNight(t, committers[3], workerID, "bbbbbbbb-0000-4000-8000-000000000002")
 	})
 }
