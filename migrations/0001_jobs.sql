@@ -129,6 +129,9 @@ CREATE TABLE :"schema".job_additions (
     created_at   timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (tenant_id, catalog_id, id),
     CONSTRAINT job_additions_product_ids_array CHECK (jsonb_typeof(product_ids) = 'array'),
+    -- What no row of jobs could hold would be reserved again and again, in vain.
+    CONSTRAINT job_additions_sized CHECK (octet_length(catalog_id) <= 1024 AND octet_length(trace_id) <= 512),
+    CONSTRAINT job_additions_attempts CHECK (attempts >= 0 AND max_attempts >= 1),
     CONSTRAINT job_additions_run_after_comes CHECK (run_after < 'infinity')
 ) WITH (
     -- Rows are only inserted and deleted: no room for updates is needed, and a hot catalog's dead rows lie in the way of

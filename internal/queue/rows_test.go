@@ -32,6 +32,19 @@ func TestTimesThatNoProgramCanReadAreRefused(t *testing.T) {
 	}
 }
 
+func TestAnAdditionThatNoJobCouldHoldIsRefused(t *testing.T) {
+	tb := newTable(t)
+	const add = `INSERT INTO notifyworker.job_additions (tenant_id, catalog_id, product_ids, marked, trace_id, attempts, max_attempts)
+		SELECT '00000000-0000-0000-0000-000000000000', repeat('c', n), '["p"]', true, repeat('t', m), a, x FROM (VALUES `
+	for _, values := range []string{`(1025, 0, 0, 1)`, `(1, 513, 0, 1)`, `(1, 0, -1, 1)`, `(1, 0, 0, 0)`} {
+		tb.refused(add+values+`) v(n, m, a, x)`, "23514")
+	}
+	tb.exec(add + `(1024, 512, 5, 1)) v(n, m, a, x)`)
+	if j := tb.one(); j.ProductCount != 1 {
+		t.Fatalf("reserved %d ids, want 1", j.ProductCount)
+	}
+}
+
 func TestAWaitingPriceRefreshIsChangedByHandOnlyToWhatCouldBeEnqueued(t *testing.T) {
 	tb := newTable(t)
 	tb.enqueue("c", `["p1"]`)
