@@ -17,6 +17,10 @@ import (
 	"notifyworker/triggers"
 )
 
+// lastWrites is what a drain may take longer than its timeout: for giving back what has not ended, to a database that may be
+// slow or gone. With the default timeout of 20 s the process is gone before the 30 s that Kubernetes grants are over.
+const lastWrites = 5 * time.Second
+
 type runCmd struct {
 	runFlags
 	ExitWithParent bool `hidden:"" help:"End at once when standard input ends: what the demo's workers do, so that none outlives it."`
@@ -33,6 +37,16 @@ func (c *runCmd) Run(e *environment) error {
 		log.Info().Str("signal", sig.String()).Msg("signal received: the first one drains, another one ends at once")
 	})
 	defer release()
+	end, giveUp := context.WithCancelCause(end)
+	defer giveUp(nil)
+	defer context.AfterFunc(stop, func() {
+		select {
+		case <-time.After(s.drain + lastWrites):
+			log.Error().Dur("timeout", s.drain).Dur("over", lastWrites).Msg("the drain does not end, the database does not answer: jobs are left to their leases")
+			giveUp(fmt.Errorf("the drain was not over %v after its timeout of %v: jobs are left to their leases", lastWrites, s.drain))
+		case <-end.Done():
+		}
+	})()
 	if c.ExitWithParent {
 		go endWithInput(e.stdin)
 	}
