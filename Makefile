@@ -5,7 +5,7 @@ TOOL      = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 20s
 SOAK     ?= 10m
 
-.PHONY: all build demo test test18 test15 short lint fmt fuzz bench soak clean
+.PHONY: all build demo test deps test18 test15 short lint fmt fuzz bench soak clean
 
 all: lint test
 
@@ -15,7 +15,10 @@ build:            ## the binary, in bin/
 demo:             ## real updates through a PostgreSQL of its own, in half a minute
 	$(GO) run ./cmd/notifyworker demo
 
-test: test18 test15   ## everything, with the race detector, on PostgreSQL 18 and on 15
+test: deps test18 test15   ## everything, with the race detector, on PostgreSQL 18 and on 15
+
+deps:
+	@tools/test-deps.sh
 
 test18:
 	NOTIFYWORKER_PG=18 $(GO) test -race -timeout 25m ./...

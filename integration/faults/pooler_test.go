@@ -24,7 +24,11 @@ func (r *rig) pgbouncer() string {
 		path = "/usr/sbin/pgbouncer"
 	}
 	if _, err := os.Stat(path); err != nil {
-		r.t.Fatalf("the test needs PgBouncer: apt-get install pgbouncer (%v)", err)
+		if os.Getenv("CI") != "" {
+			r.t.Fatalf("the test needs PgBouncer: apt-get install pgbouncer (%v)", err)
+		}
+		// The one program that a newcomer may lack and no package of ours brings.
+		r.t.Skipf("NOT RUN, PgBouncer is missing: apt-get install pgbouncer (%v)", err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
