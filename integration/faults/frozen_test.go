@@ -55,7 +55,9 @@ func TestAWorkerFrozenPastItsLeaseChangesNoRowWhenItThaws(t *testing.T) {
 	frozen.send(syscall.SIGCONT)
 	frozen.await(mark, 20*time.Second, "that it lost the job", says("job concluded", "outcome", "lost", "job_id", fmt.Sprint(id)))
 	frozen.expected.Store(false) // it goes on
-	// It is as good as new: when it is alone, it does the next job.
+	if n := frozen.metric("notifyworker_jobs_lost_total"); n != 1 {
+		t.Errorf("it counts %v lost jobs, want 1", n)
+	}
 	if after := r.rowsAs("jobs", "id = $1", id); after != before {
 		t.Errorf("the thawed worker has changed the row:\n%s\nwas\n%s", after, before)
 	}
@@ -97,6 +99,9 @@ func TestAWorkerFrozenInTheMidstOfARefreshChangesNothingWhenItThaws(t *testing.T
 	close(answer)
 	frozen.send(syscall.SIGCONT)
 	frozen.await(mark, 20*time.Second, "that it lost the refresh", says("refresh lost"))
+	if n := frozen.metric("notifyworker_engine_lost_total"); n != 1 {
+		t.Errorf("it counts %v lost refreshes, want 1", n)
+	}
 	if after := r.rowsAs("refreshes", "true"); after != before {
 		t.Errorf("the thawed worker has changed the row:\n%s\nwas\n%s", after, before)
 	}

@@ -132,6 +132,11 @@ func (r *rig) judge(l *load) verdict {
 	}
 	r.t.Logf("ledger: %d ids enqueued, %d recomputed, none lost; %d jobs merged, %d with several attempts; slowest id %v",
 		v.Enqueued, v.Recomputed, v.Merged, v.Requeued, v.Slowest.Round(time.Millisecond))
+	for _, p := range r.started {
+		if n := p.metric("notifyworker_additions_repaired_total"); n > 0 {
+			r.t.Errorf("%s repaired the invariant of additions %v times", p.name, n)
+		}
+	}
 	if r.server != nil {
 		if n := r.serverSaid("duplicate key value", "deadlock detected", "current transaction is aborted"); n > 0 {
 			r.t.Errorf("the server logged %d unique violations, deadlocks or aborted transactions", n)

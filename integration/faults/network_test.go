@@ -53,6 +53,7 @@ func TestAListenerInABlackHolePollsUntilItCanListenAgain(t *testing.T) {
 	silent := time.Now()
 	p.await(mark, 20*time.Second, "that the listening connection is lost", deaf)
 	atMost(t, "from the silence to its detection", time.Since(silent), noticed)
+	p.notReady(15*time.Second, "polling every 1s")
 	for i := range 3 {
 		// Polling every second now.
 		atMost(t, "a recomputation meanwhile", r.pickUp(10*time.Second, "c", fmt.Sprintf("during-%d", i)), 2*time.Second)
@@ -61,6 +62,7 @@ func TestAListenerInABlackHolePollsUntilItCanListenAgain(t *testing.T) {
 	back := time.Now()
 	p.await(mark, 20*time.Second, "that it listens again", says("listening for notifications"))
 	atMost(t, "from the network's return to LISTEN", time.Since(back), noticed)
+	p.isReady(5 * time.Second)
 	atMost(t, "a recomputation once it listens again", r.pickUp(5*time.Second, "c", "after"), time.Second)
 }
 

@@ -127,6 +127,7 @@ func TestPgBouncerBeforeTheListenerIsDetectedAndSaid(t *testing.T) {
 	e := p.await(0, 30*time.Second, "that it can't hear", says("running on polling alone"))
 	atMost(t, "from the start to saying that nothing is heard", time.Since(began), noticed)
 	t.Logf("it says: %s", e.text("reason"))
+	p.notReady(5*time.Second, "pooler")
 	if n := p.log.count(0, func(e entry) bool { return says("running on polling alone")(e) && len(e.text("reason")) > 40 }); n == 0 {
 		t.Error("it does not say why")
 	}

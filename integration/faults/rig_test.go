@@ -31,6 +31,8 @@ type rig struct {
 	server  *embedded.Server // nil when the server is shared with other tests
 	shared  *pgtest.Database // nil when it is not
 	workers atomic.Int32
+	env     []string   // more for the workers' environment
+	started []*process // all workers; only the test's goroutine starts any
 }
 
 // onDatabase is a rig on a database of the server that all tests share: for what stays within one database.
@@ -154,8 +156,10 @@ func (r *rig) worker(args ...string) *process {
 func (r *rig) launch(url string, args ...string) *process {
 	r.t.Helper()
 	name := fmt.Sprintf("worker %d", r.workers.Add(1))
-	all := []string{"run", "--exit-with-parent", "--log-format=json", "--log-level=debug", "--poll-interval=10m", "--recompute=sql:ledger.recompute"}
-	return start(r.t, name, []string{"DATABASE_URL=" + url}, append(all, args...)...)
+	all := []string{"run", "--exit-with-parent", "--log-format=json", "--log-level=debug", "--poll-interval=10m", "--recompute=sql:ledger.recompute", "--http=127.0.0.1:0"}
+	p := start(r.t, name, append([]string{"DATABASE_URL=" + url}, r.env...), append(all, args...)...)
+	r.started = append(r.started, p)
+	return p
 }
 
 // with adds a parameter to the rig's URL.

@@ -41,10 +41,12 @@ func TestWithoutAFreeConnectionTheWorkerWaitsAndGoesOn(t *testing.T) {
 	r.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'")
 	r.enqueue("c", "during")
 	p.await(0, 15*time.Second, "that it has no connection", says("the database does not answer as it should"))
+	p.notReady(5*time.Second, "database_")
 	time.Sleep(max(4*time.Second, *soak/60)) // the fault itself
 	r.exec("ALTER ROLE app CONNECTION LIMIT -1")
 	took := r.until(20*time.Second, "the ids are recomputed", "SELECT EXISTS (SELECT FROM ledger.recomputed WHERE product = 'during')")
 	atMost(t, "from a free connection to a recomputation", took, 3*time.Second)
+	p.isReady(10 * time.Second)
 	r.settle(10 * time.Second)
 	r.judge(nil)
 }

@@ -59,6 +59,7 @@ func TestB17AfterALongOutageWorkGoesOnWithoutARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.await(0, 10*time.Second, "that the listening connection is lost", says("listening connection lost"))
+	p.notReady(10*time.Second, "database_unreachable")
 	outage := 7 * time.Second
 	if *soak > 0 {
 		outage = 90 * time.Second
@@ -125,6 +126,7 @@ func TestB36ATableLockedForAWhileStopsNothingForLongerThanItself(t *testing.T) {
 	if *soak > 0 {
 		held = time.Minute
 	}
+	p.notReady(5*time.Second, "database_failing")
 	most := 0
 	for end := time.Now().Add(held); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		most = max(most, sessions())
@@ -140,6 +142,7 @@ func TestB36ATableLockedForAWhileStopsNothingForLongerThanItself(t *testing.T) {
 	if p.log.count(0, says("the database does not answer as it should")) == 0 {
 		t.Error("the worker did not say that the database doesn't answer")
 	}
+	p.isReady(5 * time.Second)
 	r.settle(10 * time.Second)
 	r.judge(nil)
 }
@@ -153,6 +156,7 @@ func TestB38AReadOnlyServerIsSaidAndWorkResumes(t *testing.T) {
 	r.exec("SELECT pg_reload_conf()")
 	e := p.await(0, 12*time.Second, "that the server is read-only", func(e entry) bool { return says("the database does not answer")(e) && e.text("advice") != "" })
 	t.Logf("it says: %s: %s", e.text("error"), e.text("advice"))
+	p.notReady(5*time.Second, "read_only")
 	if *soak > 0 {
 		time.Sleep(20 * time.Second)
 	}
@@ -162,6 +166,7 @@ func TestB38AReadOnlyServerIsSaidAndWorkResumes(t *testing.T) {
 	r.until(5*time.Second, "the server is writable", "SELECT current_setting('default_transaction_read_only') = 'off'")
 	atMost(t, "from the return of writes to a recomputation", r.pickUp(20*time.Second, "c", "after"), 3*time.Second)
 	p.await(mark, 10*time.Second, "that the database answers again", says("the database answers again"))
+	p.isReady(5 * time.Second)
 	r.settle(10 * time.Second)
 	r.judge(nil)
 }
