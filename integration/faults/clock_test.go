@@ -45,7 +45,7 @@ func elsewhen(t *testing.T) string {
 }
 
 // The database's clock decides everything that is stored, so a worker whose own is an hour off does as any other.
-func TestAWorkerAnHourAheadOrBehindDoesAsAnyOther(t *testing.T) {
+func TestB48AWorkerAnHourAheadOrBehindDoesAsAnyOther(t *testing.T) {
 	dir := elsewhen(t)
 	set := func(offset string) {
 		t.Helper()
@@ -77,7 +77,7 @@ func TestAWorkerAnHourAheadOrBehindDoesAsAnyOther(t *testing.T) {
 	clockwork(t, r, "--lease=2s")
 }
 
-func TestOddTimeZonesChangeNothing(t *testing.T) {
+func TestB48OddTimeZonesChangeNothing(t *testing.T) {
 	for _, zone := range []string{"Asia/Kathmandu", "America/St_Johns", "Pacific/Kiritimati"} {
 		t.Run(filepath.Base(zone), func(t *testing.T) {
 			r := onDatabase(t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -224,4 +225,37 @@ func TestB28MalformedNotificationsBreakNothing(t *testing.T) {
 	if n := p.log.count(0, says("notification can't be read")); n == 0 {
 		t.Error("no malformed notification was counted")
 	}
+}
+
+// B29: a listener that is lost, cut off and flooded from three sides at once goes on, and ends when it is told to.
+func TestB29AListenerUnderFireGoesOnAndEndsWhenTold(t *testing.T) {
+	r := onServer(t, embedded.Config{})
+	proxy := r.proxy()
+	p := r.launch(r.url, "--listen-url="+r.via(proxy.Addr())).listening()
+	ctx, stop := context.WithTimeout(t.Context(), long(5*time.Second))
+	defer stop()
+	var wg sync.WaitGroup
+	fire := func(every time.Duration, f func()) {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				f()
+				time.Sleep(every/2 + rand.N(every)) // the fault itself: a random moment
+			}
+		})
+	}
+	run := func(sql string) func() {
+		return func() { _, _ = r.db.Exec(ctx, sql) } // it may be cut off by the end
+	}
+	fire(60*time.Millisecond, proxy.Reset)
+	fire(50*time.Millisecond, run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'listen %' OR query LIKE '%pg_listening_channels%' AND pid <> pg_backend_pid()"))
+	fire(2*time.Millisecond, run("SELECT pg_notify('notifyworker', repeat('x', 1000) || n) FROM generate_series(1, 50) n"))
+	wg.Wait()
+	atMost(t, "a recomputation afterwards", r.pickUp(10*time.Second, "c", "p"), 5*time.Second)
+	p.isReady(15 * time.Second)
+	told := time.Now()
+	p.send(syscall.SIGTERM)
+	if code := p.exit(beyond); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	atMost(t, "from SIGTERM to the end", time.Since(told), 3*time.Second)
 }

@@ -98,7 +98,7 @@ max_client_conn = 200
 	return u.String()
 }
 
-func TestPgBouncerBeforeThePoolAndALineOfItsOwnForTheListener(t *testing.T) {
+func TestB49PgBouncerBeforeThePoolAndALineOfItsOwnForTheListener(t *testing.T) {
 	r := onServer(t, embedded.Config{})
 	pooled := r.pgbouncer()
 	args := []string{"--listen-url=" + r.url, "--chunk=2", "--lease=2s", "--handler=work=sql:ledger.work"}
@@ -119,7 +119,7 @@ func TestPgBouncerBeforeThePoolAndALineOfItsOwnForTheListener(t *testing.T) {
 	atMost(t, "a recomputation", r.pickUp(5*time.Second, "c", "p"), time.Second)
 }
 
-func TestPgBouncerBeforeTheListenerIsDetectedAndSaid(t *testing.T) {
+func TestB49PgBouncerBeforeTheListenerIsDetectedAndSaid(t *testing.T) {
 	r := onServer(t, embedded.Config{})
 	p := r.launch(r.pgbouncer())
 	p.await(0, startup, "that it has started", says("worker started"))
