@@ -21,7 +21,7 @@ func elsewhen(t *testing.T) string {
 		lib = found[0]
 	}
 	if _, err := os.Stat(lib); err != nil {
-		t.Fatalf("the test needs libfaketime: apt-get install faketime (%v)", err)
+		missing(t, "libfaketime", "faketime", err)
 	}
 	real, err := embedded.Find(t.Context(), embedded.Config{Choice: os.Getenv("NOTIFYWORKER_PG")})
 	if err != nil {

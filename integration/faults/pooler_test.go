@@ -16,6 +16,15 @@ import (
 	"notifyworker/internal/embedded"
 )
 
+// missing ends a test for want of a program that a newcomer may lack and no package of ours brings: in CI it fails.
+func missing(t testing.TB, program, pkg string, err error) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatalf("the test needs %s: apt-get install %s (%v)", program, pkg, err)
+	}
+	t.Skipf("NOT RUN, %s is missing: apt-get install %s (%v)", program, pkg, err)
+}
+
 // pgbouncer is a pooler in transaction mode before the rig's server; it returns the URL of the database behind it.
 func (r *rig) pgbouncer() string {
 	r.t.Helper()
@@ -24,11 +33,7 @@ func (r *rig) pgbouncer() string {
 		path = "/usr/sbin/pgbouncer"
 	}
 	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("CI") != "" {
-			r.t.Fatalf("the test needs PgBouncer: apt-get install pgbouncer (%v)", err)
-		}
-		// The one program that a newcomer may lack and no package of ours brings.
-		r.t.Skipf("NOT RUN, PgBouncer is missing: apt-get install pgbouncer (%v)", err)
+		missing(r.t, "PgBouncer", "pgbouncer", err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
