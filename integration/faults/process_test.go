@@ -148,7 +148,7 @@ func (p *process) exit(within time.Duration) int {
 	select {
 	case <-p.ended:
 		return p.code
-	case <-time.After(within):
+	case <-time.After(slack * within):
 		p.t.Fatalf("%s has not ended after %v", p.name, within)
 		return 0
 	}
@@ -157,7 +157,7 @@ func (p *process) exit(within time.Duration) int {
 // await waits for a line of the log from mark on.
 func (p *process) await(mark int, within time.Duration, what string, like func(entry) bool) entry {
 	p.t.Helper()
-	e, ok := p.log.await(mark, within, like)
+	e, ok := p.log.await(mark, slack*within, like)
 	if !ok {
 		p.t.Fatalf("%s did not say within %v: %s", p.name, within, what)
 	}

@@ -120,7 +120,7 @@ func (r *rig) until(within time.Duration, what, sql string, args ...any) time.Du
 	r.t.Helper()
 	began := time.Now()
 	var err error
-	for time.Since(began) < within {
+	for time.Since(began) < slack*within {
 		var yes bool
 		if yes, err = try[bool](r, sql, args...); err == nil && yes {
 			return time.Since(began)

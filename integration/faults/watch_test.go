@@ -50,7 +50,7 @@ func (p *process) readiness(within time.Duration, like func(int, string) bool, w
 	p.t.Helper()
 	began := time.Now()
 	var last string
-	for time.Since(began) < within {
+	for time.Since(began) < slack*within {
 		status, text, ok := p.get("/readyz")
 		if ok && like(status, text) {
 			return time.Since(began)
