@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,7 +26,7 @@ type Reservation struct {
 
 // emptyLooks counts looks that found nothing although something is due: a row that somebody else holds locked.
 type emptyLooks struct {
-	n int // only the caller of Reserve
+	n atomic.Int64
 }
 
 const (
@@ -35,9 +36,7 @@ const (
 
 // wait is how long to wait before the next look after one that found nothing of what is due.
 func (e *emptyLooks) wait() time.Duration {
-	d := min(firstEmptyLook<<min(e.n, 10), lastEmptyLook)
-	e.n++
-	return d
+	return min(firstEmptyLook<<min(e.n.Add(1)-1, 10), lastEmptyLook)
 }
 
 // Reserve takes at most n due jobs, the longest due first, in one round trip. Jobs is empty, and there is no error, when no
@@ -59,7 +58,7 @@ func (s *Store) Reserve(ctx context.Context, n int) (Reservation, error) {
 		r.Poisoned = fmt.Errorf("reserve: %w", cause)
 	}
 	if len(r.Jobs) > 0 {
-		s.empty.n = 0
+		s.empty.n.Store(0)
 	} else if r.NextDue == 0 {
 		r.NextDue = s.empty.wait()
 	}
