@@ -18,8 +18,9 @@ import (
 )
 
 // lastWrites is what a drain may take longer than its timeout: for giving back what has not ended, to a database that may be
-// slow or gone. With the default timeout of 20 s the process is gone before the 30 s that Kubernetes grants are over.
-const lastWrites = 5 * time.Second
+// slow or gone. With half a second for the pool to close it is less than 5 s: with the default timeout of 20 s the process is gone before
+// the 30 s that Kubernetes grants are over.
+const lastWrites = 4 * time.Second
 
 type runCmd struct {
 	runFlags

@@ -186,7 +186,7 @@ func closePool(pool *pgxpool.Pool) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(2 * time.Second):
+	case <-time.After(500 * time.Millisecond):
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-const handBackTimeout = 5 * time.Second
+const handBackTimeout = 3 * time.Second
 
 // Run runs what is accepted until ctx ends, then drains: no refresh is accepted any more, chunks under way may finish within
 // the drain time, and what is left is handed back, so that another process goes on at once. It returns when all that it has

@@ -98,7 +98,7 @@ func (w *Worker) deregister(end context.Context) {
 	if end.Err() != nil {
 		return
 	}
-	ctx, done := context.WithTimeout(end, 2*time.Second)
+	ctx, done := context.WithTimeout(end, time.Second)
 	defer done()
 	if err := w.store.Deregister(ctx); err != nil {
 		w.log.Debug().Err(err).Msg("the worker could not be taken off the list")

@@ -157,7 +157,9 @@ func (w *Worker) Run(stop, end context.Context) error {
 	if err == nil {
 		handlers.Wait()
 	}
-	w.deregister(end)
+	if _, pending := w.slots.counts(); pending == 0 { // else the database does not answer: the last beat's age tells, too
+		w.deregister(end)
+	}
 	return err
 }
 
