@@ -85,5 +85,8 @@ func (s *Store) Writable(ctx context.Context) error {
 	case denied != "":
 		return fmt.Errorf("%w: the role may not read and change %s", ErrNoRights, denied)
 	}
+	if _, err := s.cfg.DB.Exec(ctx, s.sql.touch); err != nil {
+		return fmt.Errorf("ask the table of jobs: %w", err)
+	}
 	return nil
 }

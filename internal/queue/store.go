@@ -37,7 +37,9 @@ const DefaultSchema = "notifyworker"
 const (
 	defaultMaxIDs      = 50_000
 	defaultCallTimeout = 10 * time.Second
-	barrierTimeout     = time.Second // a commit's sync takes milliseconds; who holds longer is no commit
+	// A commit's sync takes milliseconds; who holds longer is most likely no commit. Whoever falls asleep looks at nothing
+	// meanwhile, and tries again later.
+	barrierTimeout = 200 * time.Millisecond
 )
 
 // Store asks and changes the jobs table. It is safe for concurrent use; Reserve is meant for one caller.

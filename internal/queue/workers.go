@@ -64,7 +64,7 @@ func (s *Store) one(what string, rows int64, err error) error {
 }
 
 // Barrier waits until every commit that may have missed this process's wish to be told is over. False means that one of
-// them stays open longer than a second: the caller must keep looking instead of trusting its sleep.
+// them stays open longer than a fifth of a second: the caller must keep looking instead of trusting its sleep.
 func (s *Store) Barrier(ctx context.Context) (bool, error) {
 	ctx, done := s.bound(ctx)
 	defer done()
