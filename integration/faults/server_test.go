@@ -126,7 +126,7 @@ func TestB36ATableLockedForAWhileStopsNothingForLongerThanItself(t *testing.T) {
 	if *soak > 0 {
 		held = time.Minute
 	}
-	p.notReady(5*time.Second, "database_failing")
+	p.notReady(10*time.Second, "database_")
 	most := 0
 	for end := time.Now().Add(held); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
 		most = max(most, sessions())
