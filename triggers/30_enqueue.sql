@@ -2,14 +2,17 @@
 
 -- add_price_refresh: ids that are to be recomputed join the catalog's waiting job, or become it.
 -- returns: the waiting job's id, and whether the ids joined a job that was waiting already
--- locks, in this order: catalog (shared; waits only for the short transactions of workers), creating (tried)
+-- locks, in this order: catalog (shared; waits only for the short transactions of workers), creating (tried); none in a
+--        REPEATABLE READ or SERIALIZABLE transaction
 --
 -- A PENDING job is visible: an addition is appended; the shared lock keeps every reservation of that job from being "quiet"
 -- until we commit, so either that job or its successor is PENDING when the addition becomes visible. None is visible and
--- "creating" is ours: the job is inserted. None is visible and somebody else's first insert is still open: a marked
+-- "creating" is ours, and none is visible then either: the job is inserted. The second look is younger than the lock: the job
+-- of who had it before may be committed, and be under a cancel by a client whose transaction stays open; an INSERT would wait
+-- for that one. None is visible and somebody else's first insert is still open: a marked
 -- addition is appended, which needs no waiting job, under an id that is taken from jobs' sequence now, so that every caller
 -- gets an id that it will find. A REPEATABLE READ or SERIALIZABLE snapshot may be older than the lock: there nothing is
--- looked at and every addition is marked.
+-- looked at, nothing locked, and every addition is marked.
 CREATE OR REPLACE FUNCTION :"schema".add_price_refresh(
     p_tenant uuid, p_catalog text, p_ids jsonb, p_full boolean, p_operated_by uuid, p_trace_id text, p_run_after timestamptz,
     p_from bigint, p_attempts integer, p_max_attempts integer, OUT job_id bigint, OUT joined boolean)
@@ -19,18 +22,22 @@ DECLARE
     stripe constant integer := catalog_stripe(p_tenant, p_catalog);
     n      constant integer := jsonb_array_length(p_ids);
     mark   boolean := current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted');
+    first  boolean := false; -- "creating" is ours
 BEGIN
     joined := false;
-    PERFORM pg_advisory_xact_lock_shared(1853292545, stripe);
+    IF NOT mark THEN
+        PERFORM pg_advisory_xact_lock_shared(1853292545, stripe);
+    END IF;
     WHILE NOT mark LOOP
         SELECT j.id INTO job_id FROM jobs j
          WHERE j.tenant_id = p_tenant AND j.catalog_id = p_catalog AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH';
         IF FOUND THEN
             joined := true;
             EXIT;
-        ELSIF NOT pg_try_advisory_xact_lock(1853292546, stripe) THEN
-            mark := true;
-            EXIT;
+        ELSIF NOT first THEN
+            first := pg_try_advisory_xact_lock(1853292546, stripe);
+            mark := NOT first;
+            CONTINUE; -- look again, or go on to append
         END IF;
         INSERT INTO jobs (tenant_id, type, operated_by, trace_id, config, attempts, max_attempts, run_after)
         VALUES (p_tenant, 'PRICE_REFRESH', p_operated_by, p_trace_id,

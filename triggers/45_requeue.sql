@@ -46,12 +46,10 @@ BEGIN
     tries := CASE p_cause WHEN 'released' THEN greatest(a.attempts - 1, 0) WHEN 'replayed' THEN 0 ELSE a.attempts END;
     due := at + least(greatest(p_delay_ms, 0), 315360000000) * interval '1 ms';
     IF a.type <> 'PRICE_REFRESH' OR may_return(a.tenant_id, a.catalog_id, p_cause = 'replayed') THEN
-        UPDATE jobs j SET status = 'PENDING', lock_token = NULL, lease_expires_at = NULL, worker_id = NULL, finished_at = NULL,
-               duration_ms = NULL, attempts = tries, run_after = due, error = left(p_error, 8000), result = j.result || note,
-               updated_at = at
-         WHERE j.id = p_id;
-        outcome := 'requeued';
-        RETURN;
+        IF return_job(p_id, p_cause = 'replayed', tries, due, p_error, note) THEN
+            outcome := 'requeued';
+            RETURN;
+        END IF;
     END IF;
     SELECT e.job_id INTO merged_into
       FROM add_price_refresh(a.tenant_id, a.catalog_id, a.config -> 'productIds', coalesce(a.config -> 'full' = 'true', false),
@@ -65,6 +63,30 @@ BEGIN
     outcome := 'merged';
 END $$;
 COMMENT ON FUNCTION :"schema".requeue IS 'For workers: the one door back to PENDING; merges where a newer job of the catalog waits.';
+
+-- return_job: RUNNING or FAILED → PENDING.
+-- returns: false for a client whose job met, on the unique index, a plain INSERT that could not get "creating": nothing done
+-- locks: for a client, that INSERT's transaction may be waited for
+CREATE OR REPLACE FUNCTION :"schema".return_job(
+    p_id bigint, p_client boolean, p_attempts integer, p_run_after timestamptz, p_error text, p_note jsonb) RETURNS boolean
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+DECLARE
+    at constant timestamptz := clock_timestamp();
+BEGIN
+    IF p_client THEN
+        BEGIN
+            RETURN return_job(p_id, false, p_attempts, p_run_after, p_error, p_note);
+        EXCEPTION WHEN unique_violation THEN
+            RETURN false;
+        END;
+    END IF;
+    UPDATE jobs j SET status = 'PENDING', lock_token = NULL, lease_expires_at = NULL, worker_id = NULL, finished_at = NULL,
+           duration_ms = NULL, attempts = p_attempts, run_after = p_run_after, error = left(p_error, 8000),
+           result = j.result || p_note, updated_at = at
+     WHERE j.id = p_id;
+    RETURN true;
+END $$;
+COMMENT ON FUNCTION :"schema".return_job IS 'Internal: makes a job PENDING again.';
 
 -- may_return: true when a job may become its catalog's PENDING job: nobody is adding to the catalog, and nothing waits.
 -- Lock first, look second: two statements, so that the second one's snapshot is younger than the lock.

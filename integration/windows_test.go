@@ -1,0 +1,124 @@
+package integration
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"notifyworker/internal/pgtest"
+	"notifyworker/internal/queue"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The schedules here are those that the model (integration/model/locks) found and that lie within one call, where no step of
+// another session can be placed from outside. So the call's function is given a place to pause.
+
+// pauseAfter makes add_price_refresh stop after anchor, once in each session that has set test.pause, until nobody holds
+// advisory lock 1 any more.
+func (tb *table) pauseAfter(anchor string) {
+	tb.t.Helper()
+	def := one[string](tb, `SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname = 'add_price_refresh'`)
+	before, after, found := strings.Cut(def, anchor)
+	if !found {
+		tb.t.Fatalf("add_price_refresh has no %q any more: find the same place anew", anchor)
+	}
+	tb.exec(before + anchor + `
+        IF current_setting('test.pause', true) = 'on' THEN
+            PERFORM set_config('test.pause', 'off', false);
+            PERFORM pg_advisory_xact_lock_shared(1);
+            PERFORM WHERE false; -- what the look before it has found
+        END IF;` + after)
+}
+
+// doing runs a statement in the background; the error comes when it is over.
+func doing(c *pgx.Conn, sql string, args ...any) <-chan error {
+	over := make(chan error, 1)
+	go func() {
+		_, err := c.Exec(context.Background(), sql, args...)
+		over <- err
+	}()
+	return over
+}
+
+// soon fails the test when a statement isn't over in good time.
+func (tb *table) soon(over <-chan error, what string) {
+	tb.t.Helper()
+	select {
+	case err := <-over:
+		if err != nil {
+			tb.t.Fatalf("%s: %v", what, err)
+		}
+	case <-time.After(5 * time.Second):
+		tb.t.Fatalf("%s waits for an open transaction", what)
+	}
+}
+
+const enqueueC = `SELECT notifyworker.enqueue_price_refresh('c', $1::text::jsonb)`
+
+// An enqueue has seen no waiting job; one is committed, and a client that stays open cancels it. Had the enqueue not looked
+// again once it had "creating", its INSERT would wait for the cancel's transaction on the unique index.
+func TestAnEnqueueLooksAgainWhenItMayCreateTheJob(t *testing.T) {
+	tb := newTable(t, queue.Config{})
+	tb.pauseAfter("AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH';")
+	gate, first, second, canceller := tb.begin("READ COMMITTED"), tb.begin("READ COMMITTED"), tb.db.Conn(t), tb.begin("READ COMMITTED")
+	tb.run(gate, `SELECT pg_advisory_xact_lock(1)`)
+	tb.run(first, enqueueC, `["p1"]`)
+	tb.run(second, `SET test.pause = 'on'`)
+	over := doing(second, enqueueC, `["p2"]`)
+	pgtest.WaitBlocked(t, tb.db.Conn(t), second.PgConn().PID())
+	tb.commit(first)
+	job := one[int64](tb, `SELECT id FROM notifyworker.jobs`)
+	tb.run(canceller, `SELECT notifyworker.cancel($1)`, job)
+	tb.commit(gate)
+	tb.soon(over, "the enqueue")
+	tb.commit(canceller)
+	tb.sound()
+	tb.due()
+	if got := tb.ids(tb.reserveOne().ID); got != `["p2"]` {
+		t.Errorf("the next job has %s", got)
+	}
+}
+
+// A plain INSERT that can't get "creating", since somebody has it for another catalog of the stripe, is open when a replay
+// looks: it sees nothing and makes its job PENDING, which waits on the index, as is said in the page about the protocol, and
+// is merged instead of failing with 23505.
+func TestAReplayThatMeetsAPlainInsertIsMerged(t *testing.T) {
+	tb := newTable(t, queue.Config{})
+	dead := tb.enqueue("c", `["p1"]`)
+	tb.exec(`SELECT notifyworker.cancel($1)`, dead)
+	tb.exec(`DELETE FROM notifyworker.jobs WHERE successor`)
+	neighbour := one[string](tb, `SELECT 'n' || i FROM generate_series(1, 100000) i, (VALUES ('00000000-0000-0000-0000-000000000000'::uuid)) v(tenant)
+		WHERE notifyworker.catalog_stripe(tenant, 'n' || i) = notifyworker.catalog_stripe(tenant, 'c') LIMIT 1`)
+	creator, raw, replayer := tb.begin("READ COMMITTED"), tb.begin("READ COMMITTED"), tb.db.Conn(t)
+	tb.run(creator, `SELECT notifyworker.enqueue_price_refresh($1, '["q1"]')`, neighbour)
+	tb.run(raw, `INSERT INTO notifyworker.jobs (type, config) VALUES ('PRICE_REFRESH', '{"catalogId": "c", "productIds": ["p2"]}')`)
+	tb.commit(creator)
+	over := doing(replayer, `SELECT notifyworker.replay($1)`, dead)
+	pgtest.WaitBlocked(t, tb.db.Conn(t), replayer.PgConn().PID())
+	tb.commit(raw)
+	tb.soon(over, "the replay")
+	if into := tb.into(dead); into == 0 || tb.status(dead) != "COMPLETED" {
+		t.Errorf("the replayed job is %s, merged into %d", tb.status(dead), into)
+	}
+	tb.sound()
+}
+
+// A REPEATABLE READ enqueue looks at nothing, so no lock would tell it anything; while it is open, reservations need leave no
+// successor for it.
+func TestAnEnqueueWithAnOldSnapshotCostsNoSuccessors(t *testing.T) {
+	tb := newTable(t, queue.Config{})
+	tb.enqueue("c", `["p1"]`)
+	tx := tb.begin("REPEATABLE READ")
+	tb.run(tx, enqueueC, `["p2"]`)
+	tb.complete(tb.reserveOne())
+	if n := one[int](tb, `SELECT count(*) FROM notifyworker.jobs WHERE status = 'PENDING'`); n != 0 {
+		t.Errorf("%d jobs wait for it", n)
+	}
+	tb.commit(tx)
+	if got := tb.ids(tb.reserveOne().ID); got != `["p2"]` {
+		t.Errorf("the next job has %s", got)
+	}
+	tb.sound()
+}
