@@ -1,0 +1,76 @@
+package waking
+
+// label is what is said of a step.
+type label uint8
+
+const (
+	takes label = iota
+	takesBusy
+	stopsWishing
+	losesAnswer
+	isLate
+	wishes
+	asksBarrier
+	getsBarrier
+	missesBarrier
+	endsBarrier
+	wakes
+	finds
+	sleeps
+	findsNothing
+	dies
+	goesDeaf
+	listensAgain
+	looksAgain
+	inserts
+	beginsCommit
+	rollsBack
+	hasBarrier
+	noBarrier
+	noBarrierLooks
+	triggerRuns
+	snapshotFirst
+	notLooking
+	seesWish
+	seesNoWish
+	commits
+	letsGo
+	tells
+	saysNothing
+)
+
+var said = map[label]string{
+	takes:          "commits its reservation",
+	takesBusy:      "commits its reservation and is busy: it is about to take its wish back",
+	stopsWishing:   "has taken its wish back",
+	losesAnswer:    "takes its wish back and loses the answer: the statement is still under way",
+	isLate:         "has its wish taken back by the late statement",
+	wishes:         "wants to be told, and has committed that",
+	asksBarrier:    "asks for the barrier",
+	getsBarrier:    "gets the barrier",
+	missesBarrier:  "doesn't get the barrier in time",
+	endsBarrier:    "lets go of the barrier",
+	wakes:          "is woken",
+	finds:          "finds a job and locks its row",
+	sleeps:         "finds nothing and sleeps",
+	findsNothing:   "finds nothing",
+	dies:           "dies; what it had not committed is undone",
+	goesDeaf:       "loses its listening connection",
+	listensAgain:   "listens again",
+	looksAgain:     "rings its own bell, to look for what it may have missed",
+	inserts:        "inserts a job",
+	beginsCommit:   "begins to commit",
+	rollsBack:      "rolls back",
+	hasBarrier:     "has the barrier, shared",
+	noBarrier:      "can't have the barrier and will notify",
+	noBarrierLooks: "can't have the barrier",
+	triggerRuns:    "runs the trigger",
+	snapshotFirst:  "takes the snapshot of its look",
+	notLooking:     "doesn't look for wishes, as its snapshot is old",
+	seesWish:       "sees that somebody wants to be told, and will notify",
+	seesNoWish:     "sees that nobody wants to be told",
+	commits:        "commits: its job is visible",
+	letsGo:         "ends its locks",
+	tells:          "has its notification delivered",
+	saysNothing:    "has nothing to deliver",
+}

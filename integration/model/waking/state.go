@@ -1,0 +1,117 @@
+package waking
+
+const (
+	maxWorkers = 3
+	maxClients = 3
+)
+
+// rest is where a worker stands.
+type rest uint8
+
+const (
+	awake    rest = iota // about to look
+	reserved             // has a job's row locked, not committed
+	wishing              // has found nothing and is about to say that it wants to be told
+	lining               // about to ask for the barrier
+	waiting              // for the barrier
+	holding              // it
+	stopping             // about to take its wish back
+	asleep               // until the bell rings
+	dead
+)
+
+// line is the state of a worker's listening connection.
+type line uint8
+
+const (
+	up     line = iota
+	down        // hears nothing
+	resume      // half way up: listens already and has not looked yet; with LooksBeforeListening the other way round
+)
+
+type worker struct {
+	at    rest
+	wants bool  // as the worker believes: its wish is committed
+	armed bool  // it has passed the barrier since
+	wish  bool  // wants_notify, as committed
+	late  bool  // a statement that takes the wish back is under way, and nobody waits for its answer
+	bell  bool  // rung, and not looked since
+	job   uint8 // the client whose job it has locked, plus one
+	line  line
+}
+
+// step is where a client stands.
+type step uint8
+
+const (
+	idle      step = iota
+	open           // its job is inserted; it may stay here for ever
+	trigger        // the deferred trigger runs: about to try the barrier
+	looking        // has it, or knows that it can't: about to look for wishes
+	decided        // about to commit, or open again when the constraint was immediate
+	committed      // visible, its locks held
+	unlocked       // only with LocksEndBeforeCommit
+	telling        // about to deliver its notification
+)
+
+type client struct {
+	at       step
+	barrier  bool // held, shared
+	notifies bool
+	early    bool // its trigger has run already
+	saw      bool // a wish, by a snapshot taken earlier
+	snapped  bool // that snapshot is taken
+}
+
+// job is the one of each client.
+type job uint8
+
+const (
+	none job = iota
+	inserted
+	due
+	locked // by a worker that has not committed
+)
+
+// State is everything.
+type State struct {
+	workers [maxWorkers]worker
+	clients [maxClients]client
+	jobs    [maxClients]job
+	deaths  uint8 // that may still happen
+	cuts    uint8 // of a listening connection
+}
+
+func (s *State) wishes() bool {
+	for i := range s.workers {
+		if s.workers[i].wish {
+			return true
+		}
+	}
+	return false
+}
+
+// barrierShared says whether a client can have the barrier now: not while somebody waits for it exclusively.
+func (s *State) barrierShared() bool {
+	for i := range s.workers {
+		if at := s.workers[i].at; at == waiting || at == holding {
+			return false
+		}
+	}
+	return true
+}
+
+// barrierExclusive says whether the next worker in line can have it.
+func (s *State) barrierExclusive() bool {
+	for i := range s.clients {
+		if s.clients[i].barrier {
+			return false
+		}
+	}
+	for i := range s.workers {
+		if s.workers[i].at == holding {
+			return false
+		}
+	}
+	return true
+}
