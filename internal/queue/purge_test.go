@@ -1,6 +1,9 @@
 package queue_test
 
 import (
+	"encoding/json"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,4 +84,40 @@ func TestABatchBeginsWhereTheLastHasEnded(t *testing.T) {
 	purge(99) // not the one that was locked when its batch came
 	purge(1)
 	purge(0)
+}
+
+func TestOldRefreshesGoAndTheMillionsThatAreKeptAreNotRead(t *testing.T) {
+	tb := newTable(t)
+	tb.exec(`INSERT INTO notifyworker.refreshes (job_id, tenant_id, catalog_id, scope, product_ids, listed, status, created_at, finished_at, lock_token, lease_expires_at)
+	         SELECT g, '00000000-0000-0000-0000-000000000000', 'c', 'PARTIAL', '["p1"]', true, s, at, CASE WHEN s = 'DONE' THEN at END,
+	                CASE WHEN s = 'ACTIVE' THEN gen_random_uuid() END, CASE WHEN s = 'ACTIVE' THEN now() END
+	           FROM generate_series(1, 30000) g,
+	                LATERAL (SELECT CASE WHEN g % 100 = 1 AND g < 2500 THEN 'ACTIVE' ELSE 'DONE' END AS s,
+	                                now() - CASE WHEN g <= 2500 THEN interval '1 year' ELSE '1 hour' END AS at) x`)
+	tb.exec("VACUUM ANALYZE notifyworker.refreshes")
+	r := queue.Retention{Completed: 24 * time.Hour}
+	for _, want := range []int64{1000, 1000, 475, 0} { // 2500 old ones but the 25 that are active
+		if p, err := tb.Purge(t.Context(), r, 1000); err != nil || p.Refreshes != want {
+			t.Errorf("removed %d, want %d: %v", p.Refreshes, want, err)
+		}
+	}
+	if n := value[int64](tb, "SELECT count(*) FROM notifyworker.refreshes WHERE status = 'ACTIVE'"); n != 25 {
+		t.Errorf("%d active refreshes are left of 25", n)
+	}
+	text, err := os.ReadFile("sql/purge_refreshes.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb.exec("VACUUM notifyworker.refreshes")
+	explain := strings.NewReplacer(`:"schema"`, "notifyworker", "$1", "86400", "$2", "1000", "$3", "0").Replace(string(text))
+	var plan []struct {
+		Plan map[string]any
+	}
+	if err := json.Unmarshal(value[[]byte](tb, "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+explain), &plan); err != nil {
+		t.Fatal(err)
+	}
+	read := plan[0].Plan["Shared Hit Blocks"].(float64) + plan[0].Plan["Shared Read Blocks"].(float64)
+	if all := value[float64](tb, "SELECT pg_relation_size('notifyworker.refreshes') / 8192"); read > all/4 {
+		t.Errorf("a batch that removes nothing reads %v blocks of a table of %v", read, all)
+	}
 }
