@@ -92,7 +92,7 @@ func (o *Observer) collectDatabase(e emitter, l look) {
 	age := o.pins.age(p.Oldest, time.Now())
 	e.gauge("oldest_snapshot_age_seconds", "Age of the database's oldest snapshot: vacuum removes nothing that died since. At least: see the log for whose it is.", age.Seconds())
 	e.gauge("oldest_snapshot_transactions", "Transactions begun since it was taken.", float64(p.Oldest.XIDs))
-	e.gauge("oldest_snapshot_pid", "Process id of the backend that has it; 0: none, or a prepared transaction.", float64(p.Oldest.PID))
+	e.gauge("oldest_snapshot_pid", "Process id of the backend that has it; 0: none, a prepared transaction, or the slot of a standby that is away.", float64(p.Oldest.PID))
 }
 
 func (o *Observer) collectDepth(e emitter, depth []queue.Depth) {

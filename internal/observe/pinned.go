@@ -83,7 +83,7 @@ func (o *Observer) LookForPins(ctx context.Context) {
 	case warn:
 		e := o.cfg.Log.Warn().Int("pid", s.PID).Str("application", s.Application).Str("user", s.User).Str("state", s.State).
 			Dur("age", age).Int64("transactions", s.XIDs)
-		if s.Age < 0 {
+		if s.State == "" {
 			e = e.Str("advice", "the age is what this worker has seen of it: grant pg_read_all_stats to its role to see more")
 		}
 		e.Msg("a session keeps vacuum from removing dead rows: reservations get slower until its transaction ends")

@@ -18,12 +18,12 @@ type Pressure struct {
 // Snapshot is the oldest one of the database besides our own: no row that was deleted or updated since it was taken can be
 // removed, and every look at the table passes over them. The zero value says that there is none.
 type Snapshot struct {
-	PID         int           // 0 for a prepared transaction
+	PID         int           // 0 for a prepared transaction, and for a replication slot whose standby is away
 	Horizon     string        // what it holds; "" when there is no snapshot
 	XIDs        int64         // transactions begun since
-	Age         time.Duration // of its transaction; negative when this role may not see it: that takes pg_read_all_stats
-	Application string        // of a prepared transaction, its name
-	User, State string        // State is "" when this role may not see it
+	Age         time.Duration // of its transaction; negative when there is none, or this role may not see it: that takes pg_read_all_stats
+	Application string        // of a prepared transaction or replication slot, its name
+	User, State string        // State is "" when this role may not see it; else that of the session, prepared, replication slot or standby
 }
 
 // Pressure asks the server.
