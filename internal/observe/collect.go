@@ -17,7 +17,7 @@ func (o *Observer) Collect(ch chan<- prometheus.Metric) {
 	e.gauge("build_info", "Always 1: the version is in the labels.", 1, "version", o.cfg.Version, "go_version", runtime.Version())
 	if p := o.parts.Load(); p != nil {
 		if p.Worker != nil {
-			collectWorker(e, p.Worker.Stats())
+			collectWorker(e, p.Worker.Stats(), p.Types)
 		}
 		if p.Listener != nil {
 			collectListener(e, p.Listener.State())

@@ -129,6 +129,7 @@ func TestMetricsAreWellFormed(t *testing.T) {
 	}
 	for _, want := range []string{
 		`notifyworker_build_info{go_version="go`, `notifyworker_jobs_concluded_total{outcome="completed",type="t"} 2`, "notifyworker_jobs_lost_total 1",
+		`notifyworker_jobs_concluded_total{outcome="dead",type="PRICE_REFRESH"} 0`, // or its first increase would be none
 		`notifyworker_queue_jobs{state="waiting",type="t"} 3`, `notifyworker_queue_jobs{state="due",type="t"} 2`, `notifyworker_queue_jobs{state="due",type="PRICE_REFRESH"} 0`,
 		`notifyworker_listener_state{state="listening"} 1`, `notifyworker_wakes_total{cause="freed_slot"} 0`, "notifyworker_purged_jobs_total 7",
 		"notifyworker_additions 3", "notifyworker_ready 1", "notifyworker_scrape_errors_total 0", "go_goroutines",

@@ -1,6 +1,8 @@
 package observe
 
 import (
+	"maps"
+
 	"notifyworker/internal/engine"
 	"notifyworker/internal/listen"
 	"notifyworker/internal/worker"
@@ -11,12 +13,13 @@ import (
 var (
 	wakeCauses     = []listen.Cause{listen.Notified, listen.Due, listen.Poll, listen.Connected, listen.Overdue, listen.Nudged}
 	returnCauses   = []string{"refused", "failed", "permanent", "released"}
+	outcomes       = []string{"completed", "completed_with_errors", "concluded", "requeued", "merged", "dead", "released", "lost", "unwritten"}
 	refusalReasons = []string{"product_in_flight", "full_in_flight", "queue_full", "stopped"}
 	hearings       = []listen.Hearing{listen.Connecting, listen.Listening, listen.Deaf, listen.Polling}
 )
 
 // Series that count are there from the start, at 0: so that the first increase is one.
-func collectWorker(e emitter, s worker.Stats) {
+func collectWorker(e emitter, s worker.Stats, types []string) {
 	e.gauge("slots", "Jobs that this worker runs at once.", float64(s.Slots))
 	e.gauge("slots_busy", "Jobs whose handler runs.", float64(s.Running))
 	e.gauge("jobs_unwritten", "Jobs whose outcome is on its way to the table.", float64(s.Unwritten))
@@ -37,7 +40,14 @@ func collectWorker(e emitter, s worker.Stats) {
 	e.counter("barriers_failed_total", "Times that a commit under way kept this worker from trusting its sleep.", float64(s.FailedBarriers))
 
 	e.counter("jobs_reserved_total", "Jobs taken.", float64(s.Reserved))
-	for c, n := range s.Concluded {
+	concluded := map[worker.Conclusion]uint64{}
+	for _, t := range types {
+		for _, o := range outcomes {
+			concluded[worker.Conclusion{Type: t, Outcome: o}] = 0
+		}
+	}
+	maps.Copy(concluded, s.Concluded)
+	for c, n := range concluded {
 		e.counter("jobs_concluded_total", "What became of the jobs taken, by type and outcome.", float64(n), "type", c.Type, "outcome", c.Outcome)
 	}
 	for _, cause := range returnCauses {
