@@ -95,7 +95,7 @@ func (o *Observer) Health() Health {
 	if p := o.parts.Load(); p == nil {
 		text := "not begun yet"
 		if o.waiting != "" {
-			text = "waiting for the database: " + o.waiting
+			text = "waiting for the database: " + oneLine(o.waiting)
 		}
 		h.Reasons = append(h.Reasons, Reason{codeStarting, text, o.began})
 	} else {
@@ -185,7 +185,7 @@ func classify(err error) string {
 }
 
 func inWords(err error) string {
-	text := err.Error()
+	text := oneLine(err.Error())
 	if advice := queue.Advice(err); advice != "" {
 		text += "; " + advice
 	}
@@ -195,6 +195,9 @@ func inWords(err error) string {
 	}
 	return text
 }
+
+// oneLine is for errors of connecting, which have a line for each address.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // dated makes one reason of several with the same code, and remembers since when each stands.
 func (o *Observer) dated(reasons []Reason) []Reason {

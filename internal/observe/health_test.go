@@ -3,6 +3,7 @@ package observe_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -29,16 +30,19 @@ func TestReadinessSaysWhyNot(t *testing.T) {
 		want   []string // codes
 		text   string
 	}{
-		"all is well":             {func(*parts) {}, nil, "ready\n"},
-		"not registered":          {func(p *parts) { p.worker.Phase = worker.Starting }, []string{"starting"}, "not registered"},
-		"draining":                {func(p *parts) { p.worker.Phase = worker.Draining }, []string{"draining"}, "takes nothing new"},
-		"deaf":                    {func(p *parts) { p.listener.Hearing, p.listener.Reason = listen.Deaf, "a pooler" }, []string{"deaf"}, "a pooler"},
-		"reconnecting for long":   {func(p *parts) { p.listener.Hearing, p.listener.Since = listen.Connecting, since }, []string{"reconnecting"}, "connecting"},
-		"reconnecting":            {func(p *parts) { p.listener.Hearing = listen.Connecting }, nil, "ready\n"},
-		"polling, as configured":  {func(p *parts) { p.listener.Hearing = listen.Polling }, nil, "polling"},
-		"stuck":                   {func(p *parts) { p.worker.Turned = since }, []string{"stuck"}, "has not turned"},
-		"no right":                {failing("42501", "permission denied for table jobs"), []string{"permission_denied"}, "docs/security.md"},
-		"a standby":               {failing("25006", "cannot execute UPDATE in a read-only transaction"), []string{"read_only"}, "primary"},
+		"all is well":            {func(*parts) {}, nil, "ready\n"},
+		"not registered":         {func(p *parts) { p.worker.Phase = worker.Starting }, []string{"starting"}, "not registered"},
+		"draining":               {func(p *parts) { p.worker.Phase = worker.Draining }, []string{"draining"}, "takes nothing new"},
+		"deaf":                   {func(p *parts) { p.listener.Hearing, p.listener.Reason = listen.Deaf, "a pooler" }, []string{"deaf"}, "a pooler"},
+		"reconnecting for long":  {func(p *parts) { p.listener.Hearing, p.listener.Since = listen.Connecting, since }, []string{"reconnecting"}, "connecting"},
+		"reconnecting":           {func(p *parts) { p.listener.Hearing = listen.Connecting }, nil, "ready\n"},
+		"polling, as configured": {func(p *parts) { p.listener.Hearing = listen.Polling }, nil, "polling"},
+		"stuck":                  {func(p *parts) { p.worker.Turned = since }, []string{"stuck"}, "has not turned"},
+		"no right":               {failing("42501", "permission denied for table jobs"), []string{"permission_denied"}, "docs/security.md"},
+		"a standby":              {failing("25006", "cannot execute UPDATE in a read-only transaction"), []string{"read_only"}, "primary"},
+		"no server takes writes": {func(p *parts) {
+			p.worker.Trouble = worker.Trouble{Err: fmt.Errorf("reserve: a\n\tb: %w", pgconn.ErrReadOnlyConnection), Since: since}
+		}, []string{"read_only"}, "read_only: reserve: a b: read only"},
 		"another schema":          {failing("42883", "function reserve does not exist"), []string{"schema"}, "notifyworker migrate"},
 		"shutting down":           {failing("57P01", "terminating connection"), []string{"database_unreachable"}, since.UTC().Format(time.RFC3339)},
 		"disk full":               {failing("53100", "could not extend file"), []string{"database_failing"}, "could not extend"},

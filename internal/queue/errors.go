@@ -54,8 +54,11 @@ func Retryable(err error) bool {
 }
 
 // ReadOnly says whether the server refused to write, as a standby or a server set read-only does: its connections should
-// be dialled anew, since another server may be the primary now.
-func ReadOnly(err error) bool { return hasCode(err, readOnlySQLTransaction) }
+// be dialled anew, since another server may be the primary now. It also says so of a connection that could not be had because
+// no server among those named takes writes.
+func ReadOnly(err error) bool {
+	return hasCode(err, readOnlySQLTransaction) || errors.Is(err, pgconn.ErrReadOnlyConnection) || errors.Is(err, pgconn.ErrStandbyConnection)
+}
 
 // SetupProblem says whether an operator must do something before the call can succeed: a right is missing, or the schema
 // is missing or another version's.

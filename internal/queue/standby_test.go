@@ -115,7 +115,7 @@ func standby(t *testing.T, server *embedded.Server, conn *pgx.Conn, slot string)
 	}
 	return int(c.PID()), func() {
 		ctx, done := context.WithCancel(t.Context())
-		done() // it streams: there is nothing to say goodbye to
+		done()       // it streams: there is nothing to say goodbye to
 		c.Close(ctx) //nolint:errcheck // the socket is closed all the same
 	}
 }
