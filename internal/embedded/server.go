@@ -33,6 +33,7 @@ type Server struct {
 }
 
 // Start finds binaries, makes a data folder and starts a server, which accepts connections when Start returns.
+// Keep the Server until Stop: one that nothing refers to any more is ended, as if the caller had died.
 func Start(ctx context.Context, cfg Config) (_ *Server, err error) {
 	s := &Server{cfg: cfg, port: 5432, password: rand.Text()}
 	if s.acct, err = pickAccount(); err != nil {
