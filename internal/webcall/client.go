@@ -24,6 +24,9 @@ type Config struct {
 	URL     string
 	Timeout time.Duration // for one call, the answer read; 0 means DefaultTimeout
 	Header  http.Header   // added to every request, such as Authorization
+
+	// KeyPrefix stands before every key: so that calls for several databases, which number their jobs alike, are told apart.
+	KeyPrefix string
 }
 
 // Client calls one endpoint. It is safe for concurrent use.
@@ -32,6 +35,7 @@ type Client struct {
 	shown   string // the URL without what may be secret
 	timeout time.Duration
 	header  http.Header
+	prefix  string
 	http    *http.Client
 }
 
@@ -61,6 +65,7 @@ func New(cfg Config) (*Client, error) {
 		shown:   u.Scheme + "://" + u.Host + u.Path,
 		timeout: cfg.Timeout,
 		header:  cfg.Header.Clone(),
+		prefix:  cfg.KeyPrefix,
 		http: &http.Client{
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -75,7 +80,7 @@ func (c *Client) URL() string { return c.shown }
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Post sends body as JSON and returns the answer's JSON object, nil for an empty answer. Any failure is an *Error. key says
-// which calls are the same call: the endpoint sees it as Idempotency-Key.
+// which calls are the same call: the endpoint sees it as Idempotency-Key, behind the prefix.
 func (c *Client) Post(ctx context.Context, key, trace string, body any) (json.RawMessage, error) {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -92,7 +97,7 @@ func (c *Client) Post(ctx context.Context, key, trace string, body any) (json.Ra
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
-	req.Header.Set("Idempotency-Key", key)
+	req.Header.Set("Idempotency-Key", c.prefix+key)
 	req.Header.Set("Traceparent", Traceparent(trace))
 	if req.Header.Get("User-Agent") == "" {
 		req.Header.Set("User-Agent", "notifyworker")

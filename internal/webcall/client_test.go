@@ -47,7 +47,7 @@ func TestWhatIsPosted(t *testing.T) {
 	c := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		got = r
 		body, _ = io.ReadAll(r.Body)
-	}, func(cfg *Config) { cfg.Header = http.Header{"Authorization": {"Bearer x"}} })
+	}, func(cfg *Config) { cfg.Header, cfg.KeyPrefix = http.Header{"Authorization": {"Bearer x"}}, "h:1/a/" })
 	result, err := c.Post(context.Background(), "job-7", strings.Repeat("ab", 16), map[string]any{"id": json.RawMessage("9007199254740993")})
 	if err != nil || result != nil {
 		t.Fatalf("got %s, %v", result, err)
@@ -56,7 +56,7 @@ func TestWhatIsPosted(t *testing.T) {
 		t.Errorf("%s %s %s", got.Method, got.URL, body)
 	}
 	for name, want := range map[string]string{
-		"Content-Type": "^application/json$", "Idempotency-Key": "^job-7$", "Authorization": "^Bearer x$", "User-Agent": "^notifyworker$",
+		"Content-Type": "^application/json$", "Idempotency-Key": "^h:1/a/job-7$", "Authorization": "^Bearer x$", "User-Agent": "^notifyworker$",
 		"Traceparent": "^00-(ab){16}-[0-9a-f]{16}-01$",
 	} {
 		if !regexp.MustCompile(want).MatchString(got.Header.Get(name)) {
