@@ -36,6 +36,7 @@ var (
 		"recompute": "recompute", "recompute_timeout": "recompute-timeout", "article_function": "article-function",
 		"products_function": "products-function", "chunk": "chunk", "refreshes": "refreshes", "refresh_queue": "refresh-queue",
 	}
+	listKeys = []string{"database_url", "listen_url"} // may be lists
 	typeKeys = []string{"url", "function", "timeout", "max_attempts", "backoff", "backoff_cap", "lease"}
 )
 
@@ -90,6 +91,9 @@ func (c *fileConfig) parse(data []byte) error {
 			})
 		case "types":
 			return eachKey(v, "types.", nil, c.jobType)
+		}
+		if v.Kind == yaml.SequenceNode && slices.Contains(listKeys, key) {
+			return list(v, key, c.values)
 		}
 		return scalar(v, key, c.values)
 	}))
@@ -147,6 +151,21 @@ func scalar(v *yaml.Node, key string, into map[string]string) error {
 		into[key[strings.LastIndex(key, ".")+1:]] = v.Value
 	}
 	return nil
+}
+
+// list takes several values as one text, in which a new line separates them as a blank does.
+func list(v *yaml.Node, key string, into map[string]string) error {
+	var errs []error
+	var all []string
+	for _, n := range v.Content {
+		one := map[string]string{}
+		errs = append(errs, scalar(n, key, one))
+		if text := strings.TrimSpace(one[key]); text != "" {
+			all = append(all, text)
+		}
+	}
+	into[key] = strings.Join(all, "\n")
+	return errors.Join(errs...)
 }
 
 // texts are all values, for whoever looks for passwords in them.

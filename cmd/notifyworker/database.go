@@ -19,8 +19,8 @@ import (
 
 // database are the flags of every subcommand that needs one.
 type database struct {
-	DatabaseURL string `env:"DATABASE_URL" placeholder:"URL" help:"PostgreSQL to work on: postgres://user:password@host:5432/database."`
-	Schema      string `env:"NOTIFYWORKER_SCHEMA" placeholder:"NAME" help:"Where notifyworker's tables live (default notifyworker)."`
+	DatabaseURL []string `env:"DATABASE_URL" sep:"none" placeholder:"URL" help:"PostgreSQL to work on: postgres://user:password@host:5432/database. run, migrate and stats take several, with blanks between them; may be repeated."`
+	Schema      string   `env:"NOTIFYWORKER_SCHEMA" placeholder:"NAME" help:"Where notifyworker's tables live (default notifyworker)."`
 }
 
 const noDatabase = `DATABASE_URL is not set. Say which PostgreSQL to work on:
@@ -38,17 +38,14 @@ func (d *database) schema() string {
 	return d.Schema
 }
 
-// parse returns the connection's settings, or what is wrong with them and the schema's name.
+// parse returns the connection's settings, or what is wrong with them and the schema's name. It is for subcommands that need
+// one database.
 func (d *database) parse() (*pgx.ConnConfig, error) {
-	var errs []error
-	if err := migrations.ValidSchema(d.schema()); err != nil {
-		errs = append(errs, err)
-	}
-	c, err := parseURL("DATABASE_URL", d.DatabaseURL)
+	shards, err := d.shards()
 	if err != nil {
-		errs = append(errs, err)
+		return nil, err
 	}
-	return c, errors.Join(errs...)
+	return onlyOne(shards)
 }
 
 func parseURL(name, text string) (*pgx.ConnConfig, error) {
@@ -72,7 +69,16 @@ func parseURL(name, text string) (*pgx.ConnConfig, error) {
 
 // connect opens one connection and makes sure that the schema is this binary's.
 func (d *database) connect(ctx context.Context) (*pgx.Conn, error) {
-	conn, err := d.open(ctx)
+	c, err := d.parse()
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return d.connectTo(ctx, c)
+}
+
+// connectTo does the same for one database of several.
+func (d *database) connectTo(ctx context.Context, c *pgx.ConnConfig) (*pgx.Conn, error) {
+	conn, err := open(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -84,11 +90,7 @@ func (d *database) connect(ctx context.Context) (*pgx.Conn, error) {
 }
 
 // open opens one connection to whatever is there.
-func (d *database) open(ctx context.Context) (*pgx.Conn, error) {
-	c, err := d.parse()
-	if err != nil {
-		return nil, usageError{err}
-	}
+func open(ctx context.Context, c *pgx.ConnConfig) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, forOnce(c))
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", where(c), err)

@@ -24,6 +24,9 @@ func (c *demoCmd) Run(e *environment) error {
 	if err := r.err(); err != nil {
 		return usageError{err}
 	}
+	if urls, err := splitURLs("--database-url", []string{c.DatabaseURL}); err != nil || len(urls) > 1 {
+		return usageError{errors.New("demo: several databases are named, and it plays on one: say which by --database-url")}
+	}
 	executable, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program, which the demo starts as its workers: %w", err)

@@ -1,7 +1,8 @@
 // Command notifyworker works jobs that wait in PostgreSQL, woken by notifications.
 //
-// This is the only place where the parts meet: one file a subcommand. Start reading at cli.go (which there are), then run.go
-// and wire.go (the worker). Where a setting comes from is in configfile.go, whether it is right in settings.go.
+// This is the only place where the parts meet: one file a subcommand. Start reading at cli.go (which there are), then run.go,
+// keep.go (its databases) and wire.go (the worker of each). Where a setting comes from is in configfile.go, whether it is right
+// in settings.go.
 package main
 
 import (

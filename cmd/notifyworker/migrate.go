@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"notifyworker/examples/pricing"
@@ -20,9 +21,29 @@ func (c *migrateCmd) Run(e *environment) error {
 	if err := r.err(); err != nil {
 		return usageError{err}
 	}
+	shards, err := c.shards()
+	if err != nil {
+		return usageError{err}
+	}
 	ctx, stop := untilSignal(e.ctx)
 	defer stop()
-	conn, err := c.open(ctx)
+	for i, s := range shards {
+		if len(shards) > 1 {
+			fmt.Fprintf(e.stdout, "database %s\n", s.name)
+		}
+		if err := c.migrate(ctx, e, s, variant); err != nil {
+			if len(shards) == 1 {
+				return err
+			}
+			return fmt.Errorf("database %s, number %d of %d, after which none was touched: %w", s.name, i+1, len(shards), err)
+		}
+	}
+	return nil
+}
+
+// migrate brings one database up to date.
+func (c *migrateCmd) migrate(ctx context.Context, e *environment, s shard, variant string) error {
+	conn, err := open(ctx, s.conn)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/rs/zerolog"
 
 	"notifyworker/internal/engine"
@@ -18,11 +17,11 @@ import (
 // runFlags are the settings of a worker as they were written.
 type runFlags struct {
 	database
-	ListenURL    string `env:"NOTIFYWORKER_LISTEN_URL" placeholder:"URL" help:"Where to listen for notifications, when DATABASE_URL leads through a pooler that can't (default: the same)."`
-	StartTimeout string `env:"NOTIFYWORKER_START_TIMEOUT" placeholder:"DURATION" help:"How long to wait at the start for a database that does not answer (default 1m)."`
-	Migrate      bool   `env:"NOTIFYWORKER_MIGRATE" help:"Install or update the schema first."`
+	ListenURL    []string `env:"NOTIFYWORKER_LISTEN_URL" sep:"none" placeholder:"URL" help:"Where to listen for notifications, when DATABASE_URL leads through a pooler that can't (default: the same). For several databases as many, in the same order."`
+	StartTimeout string   `env:"NOTIFYWORKER_START_TIMEOUT" placeholder:"DURATION" help:"How long to wait at the start for a database that does not answer (default 1m)."`
+	Migrate      bool     `env:"NOTIFYWORKER_MIGRATE" help:"Install or update the schema first."`
 
-	Slots        string `group:"Worker" env:"NOTIFYWORKER_SLOTS" placeholder:"N" help:"Jobs at once (default 8)."`
+	Slots        string `group:"Worker" env:"NOTIFYWORKER_SLOTS" placeholder:"N" help:"Jobs at once, of each database (default 8)."`
 	Wake         string `group:"Worker" env:"NOTIFYWORKER_WAKE" placeholder:"HOW" help:"notify, or poll to do without notifications (default notify)."`
 	PollInterval string `group:"Worker" env:"NOTIFYWORKER_POLL_INTERVAL" placeholder:"DURATION" help:"How often to look unasked (default 30s, with poll 1s)."`
 	Variant      string `group:"Worker" env:"NOTIFYWORKER_VARIANT" placeholder:"NAME" help:"Refuse to start unless the schema has this variant, advisory or cte; with --migrate, install it (default: what is installed)."`
@@ -35,7 +34,7 @@ type runFlags struct {
 	ArticleFunction  string `group:"Price refreshes" env:"NOTIFYWORKER_ARTICLE_FUNCTION" placeholder:"FUNCTION" help:"SQL function from a product id to its article (default: letters behind digits are variants)."`
 	ProductsFunction string `group:"Price refreshes" env:"NOTIFYWORKER_PRODUCTS_FUNCTION" placeholder:"FUNCTION" help:"SQL function from a catalog id to its products, for full refreshes in chunks (default: the whole catalog in one call)."`
 	Chunk            string `group:"Price refreshes" env:"NOTIFYWORKER_CHUNK" placeholder:"N" help:"Products in one call (default 500)."`
-	Refreshes        string `group:"Price refreshes" env:"NOTIFYWORKER_REFRESHES" placeholder:"N" help:"Refreshes at once (default 8)."`
+	Refreshes        string `group:"Price refreshes" env:"NOTIFYWORKER_REFRESHES" placeholder:"N" help:"Refreshes at once, of each database (default 8)."`
 	RefreshQueue     string `group:"Price refreshes" env:"NOTIFYWORKER_REFRESH_QUEUE" placeholder:"N" help:"Accepted refreshes that may wait for their turn (default 64)."`
 
 	HTTP            string `name:"http" group:"Watching" env:"NOTIFYWORKER_HTTP" placeholder:"HOST:PORT" help:"Where to serve /livez, /readyz and /metrics, or off (default 127.0.0.1:9787)."`
@@ -50,21 +49,21 @@ type runFlags struct {
 
 // workerSettings are the same, checked.
 type workerSettings struct {
-	conn, listenConn *pgx.ConnConfig
-	schema           string
-	variant          string // "" is whatever is installed
-	slots, maxIDs    int
-	startTimeout     time.Duration
-	polling          bool
-	pollEvery        time.Duration
-	drain            time.Duration // 0 is none
-	engine           *engineSettings
-	handlers         map[string]handlerSettings
-	types            map[string]queue.TypeSettings
-	http             string // "" is none
-	retain           queue.Retention
-	logJSON          bool
-	logLevel         zerolog.Level
+	shards        []shard // at least one
+	schema        string
+	variant       string // "" is whatever is installed
+	slots, maxIDs int
+	startTimeout  time.Duration
+	polling       bool
+	pollEvery     time.Duration
+	drain         time.Duration // 0 is none
+	engine        *engineSettings
+	handlers      map[string]handlerSettings
+	types         map[string]queue.TypeSettings
+	http          string // "" is none
+	retain        queue.Retention
+	logJSON       bool
+	logLevel      zerolog.Level
 }
 
 type engineSettings struct {
@@ -84,12 +83,9 @@ type handlerSettings struct {
 func (f *runFlags) check(file fileConfig) (workerSettings, error) {
 	r := &reader{}
 	s := workerSettings{schema: f.schema(), types: map[string]queue.TypeSettings{}, handlers: map[string]handlerSettings{}}
-	conn, connErr := f.parse()
-	s.conn, s.listenConn = conn, conn
-	var listenErr error
-	if f.ListenURL != "" {
-		s.listenConn, listenErr = parseURL("listen_url", f.ListenURL)
-	}
+	shards, databaseErr := f.shards()
+	listenErr := addListeners(shards, f.ListenURL)
+	s.shards = shards
 	s.polling = r.oneOf("wake", f.Wake, "notify", "notify", "poll") == "poll"
 	standard := 30 * time.Second
 	if s.polling {
@@ -108,7 +104,7 @@ func (f *runFlags) check(file fileConfig) (workerSettings, error) {
 	s.logLevel, _ = zerolog.ParseLevel(r.oneOf("log_level", f.LogLevel, "info", "debug", "info", "warn", "error"))
 	f.checkEngine(r, &s)
 	f.checkTypes(r, &s, file)
-	return s, errors.Join(connErr, listenErr, r.err())
+	return s, errors.Join(databaseErr, listenErr, r.err())
 }
 
 func (f *runFlags) checkEngine(r *reader, s *workerSettings) {

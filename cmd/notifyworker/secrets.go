@@ -63,7 +63,7 @@ func (s *secrets) learnUserinfo(rest string) {
 	if first < 0 {
 		return
 	}
-	common := append(strings.FieldsFunc(rest[last+1:], func(r rune) bool { return strings.ContainsRune("/:?&=,", r) }), "postgres")
+	common := append(strings.FieldsFunc(rest[last+1:], func(r rune) bool { return strings.ContainsRune("/:?&=, \t\n", r) }), "postgres")
 	for _, at := range []int{first, last} {
 		if user, password, ok := strings.Cut(rest[:at], ":"); ok {
 			s.add(password, append(common, user))

@@ -11,13 +11,21 @@ import (
 	"notifyworker/triggers"
 )
 
-// serve begins to show how this worker does, before there is anything to show, until the func that it returns is called. Not
-// being able to serve is no reason not to work.
-func (s workerSettings) serve(log zerolog.Logger) (*observe.Observer, func()) {
+// serve begins to show how this worker does, before there is anything to show, until the func that it returns is called. The
+// databases that it returns are those of s.shards. Not being able to serve is no reason not to work.
+func (s workerSettings) serve(log zerolog.Logger) ([]*observe.Database, func()) {
 	log = log.With().Str("part", "observe").Logger()
 	watch := observe.New(observe.Config{Addr: s.http, Version: version(), Log: log})
+	var databases []*observe.Database
+	for _, on := range s.shards {
+		log := log
+		if len(s.shards) > 1 {
+			log = log.With().Str("database", on.name).Logger()
+		}
+		databases = append(databases, watch.Add(on.name, log))
+	}
 	if s.http == "" {
-		return watch, func() {}
+		return databases, func() {}
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -27,7 +35,7 @@ func (s workerSettings) serve(log zerolog.Logger) (*observe.Observer, func()) {
 			log.Error().Err(err).Msg("going on without /livez, /readyz and /metrics")
 		}
 	}()
-	return watch, func() {
+	return databases, func() {
 		stop()
 		<-done
 	}

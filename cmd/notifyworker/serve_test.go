@@ -69,6 +69,16 @@ func shows(t *testing.T, url string, status int, words ...string) string {
 	}
 }
 
+// nameOf is what a worker calls a server's database in metrics.
+func nameOf(t *testing.T, s *embedded.Server) string {
+	t.Helper()
+	c, err := parseURL("the test's", s.SocketURL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shortName(c)
+}
+
 func install(t *testing.T, s *embedded.Server) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), s.SocketURL("postgres"))
@@ -89,11 +99,11 @@ func TestAWorkerShowsWhatBecomesOfItsDatabase(t *testing.T) {
 	install(t, s)
 	env := map[string]string{"DATABASE_URL": s.SocketURL("postgres")}
 	w := start(t, env, "run", "--recompute=none", "--handler=echo=sql:echo", "--http=127.0.0.1:0", "--lease=1s")
-	at := w.pages()
+	at, db := w.pages(), `{database="`+nameOf(t, s)+`"}`
 	shows(t, at+"/readyz", http.StatusOK, "ready\n", "listening since")
 	notifyworker(t, env, "enqueue", "--type=echo", `--job-config={"s": 0}`)
-	shows(t, at+"/metrics", http.StatusOK, `notifyworker_jobs_concluded_total{outcome="completed",type="echo"} 1`, `notifyworker_job_wait_seconds_count 1`,
-		"notifyworker_workers_alive 1\n", "notifyworker_listener_connects_total 1\n", "notifyworker_scrape_errors_total 0\n")
+	shows(t, at+"/metrics", http.StatusOK, `outcome="completed",type="echo"} 1`, "notifyworker_job_wait_seconds_count"+db+" 1\n",
+		"notifyworker_workers_alive"+db+" 1\n", "notifyworker_listener_connects_total"+db+" 1\n", "notifyworker_scrape_errors_total"+db+" 0\n")
 
 	admin, err := pgx.Connect(t.Context(), s.SocketURL("postgres"))
 	if err != nil {
@@ -103,21 +113,21 @@ func TestAWorkerShowsWhatBecomesOfItsDatabase(t *testing.T) {
 	if err := admin.QueryRow(t.Context(), `SELECT bool_and(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE '%pg_listening_channels%' AND pid <> pg_backend_pid()`).Scan(&ended); err != nil || !ended {
 		t.Fatalf("the listener's session is not to be found: %v", err)
 	}
-	shows(t, at+"/metrics", http.StatusOK, "notifyworker_listener_connects_total 2\n", `notifyworker_listener_state{state="listening"} 1`)
+	shows(t, at+"/metrics", http.StatusOK, "notifyworker_listener_connects_total"+db+" 2\n", `state="listening"} 1`)
 
 	if err := s.Halt(embedded.Fast); err != nil {
 		t.Fatal(err)
 	}
 	shows(t, at+"/readyz", http.StatusServiceUnavailable, "not ready\n", "database_unreachable: ", "(since ")
 	shows(t, at+"/livez", http.StatusOK, "live")
-	shows(t, at+"/metrics", http.StatusOK, "notifyworker_ready 0\n", "notifyworker_slots 8\n")
+	shows(t, at+"/metrics", http.StatusOK, "notifyworker_ready"+db+" 0\n", "notifyworker_slots"+db+" 8\n")
 	if err := s.Relaunch(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	shows(t, at+"/readyz", http.StatusOK, "ready\n")
 
 	notifyworker(t, env, "enqueue", "--type=echo", `--job-config={"s": 1.5}`)
-	shows(t, at+"/metrics", http.StatusOK, "notifyworker_slots_busy 1\n")
+	shows(t, at+"/metrics", http.StatusOK, "notifyworker_slots_busy"+db+" 1\n")
 	w.signal(syscall.SIGTERM)
 	shows(t, at+"/readyz", http.StatusServiceUnavailable, "draining: ")
 	if code := w.code(20 * time.Second); code != exitOK {

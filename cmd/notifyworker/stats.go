@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"text/tabwriter"
 	"time"
@@ -19,9 +21,29 @@ func (c *statsCmd) Run(e *environment) error {
 	if err := r.err(); err != nil {
 		return usageError{err}
 	}
+	shards, err := c.shards()
+	if err != nil {
+		return usageError{err}
+	}
 	ctx, stop := untilSignal(e.ctx)
 	defer stop()
-	conn, err := c.connect(ctx)
+	var errs []error
+	for i, s := range shards {
+		if len(shards) > 1 {
+			fmt.Fprintf(e.stdout, "%sDATABASE %s\n", map[bool]string{true: "\n"}[i > 0], s.name)
+		}
+		err := c.show(ctx, e, s, window)
+		if err != nil && len(shards) > 1 {
+			err = fmt.Errorf("database %s: %w", s.name, err)
+		}
+		errs = append(errs, err) // the others are shown all the same
+	}
+	return errors.Join(errs...)
+}
+
+// show prints what there is to say of one database.
+func (c *statsCmd) show(ctx context.Context, e *environment, s shard, window time.Duration) error {
+	conn, err := c.connectTo(ctx, s.conn)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"time"
 
@@ -21,9 +22,10 @@ import (
 	"notifyworker/internal/worker"
 )
 
-// work puts the parts of a worker together, runs them until stop ends, and returns when all of them have ended.
-func (c *runCmd) work(stop, end context.Context, s workerSettings, watch *observe.Observer, log zerolog.Logger) error {
-	pool, err := queue.OpenPool(end, c.DatabaseURL, "notifyworker", s.connections())
+// work puts the parts of one database's worker together, calls begun when they are, runs them until stop ends, and returns
+// when all of them have ended.
+func (s workerSettings) work(stop, end context.Context, on shard, watch *observe.Database, begun func(), log zerolog.Logger) error {
+	pool, err := queue.OpenPool(end, on.url, "notifyworker", s.connections())
 	if err != nil {
 		return fmt.Errorf("DATABASE_URL: %w", err)
 	}
@@ -33,11 +35,11 @@ func (c *runCmd) work(stop, end context.Context, s workerSettings, watch *observ
 	if err != nil {
 		return err
 	}
-	eng, err := s.newEngine(pool, id, log)
+	eng, err := s.newEngine(pool, on, id, log)
 	if err != nil {
 		return err
 	}
-	handlers, err := s.newHandlers(stop, pool)
+	handlers, err := s.newHandlers(stop, pool, on)
 	if err != nil {
 		return err
 	}
@@ -55,7 +57,7 @@ func (c *runCmd) work(stop, end context.Context, s workerSettings, watch *observ
 	}
 	bell := listen.NewDoorbell()
 	lc := listen.Config{
-		Bell: bell, Mode: listen.Notify, PollEvery: s.pollEvery, Conn: s.listenConn, Channel: s.schema,
+		Bell: bell, Mode: listen.Notify, PollEvery: s.pollEvery, Conn: on.listenConn, Channel: s.schema,
 		EchoChannel: "notifyworker_echo_" + id, Log: log.With().Str("part", "listen").Logger(),
 	}
 	if s.polling {
@@ -89,6 +91,7 @@ func (c *runCmd) work(stop, end context.Context, s workerSettings, watch *observ
 		parts.Engine = eng
 	}
 	watch.Watch(parts)
+	begun()
 
 	g, running := errgroup.WithContext(stop) // a part that fails stops the others
 	hear, deafen := context.WithCancel(end)  // the listener is needed as long as the worker
@@ -114,7 +117,7 @@ func (c *runCmd) work(stop, end context.Context, s workerSettings, watch *observ
 }
 
 // newEngine is nil when no recomputation is configured.
-func (s workerSettings) newEngine(pool *pgxpool.Pool, id string, log zerolog.Logger) (*engine.Engine, error) {
+func (s workerSettings) newEngine(pool *pgxpool.Pool, on shard, id string, log zerolog.Logger) (*engine.Engine, error) {
 	e := s.engine
 	if e == nil {
 		return nil, nil
@@ -130,7 +133,7 @@ func (s workerSettings) newEngine(pool *pgxpool.Pool, id string, log zerolog.Log
 	if e.target.function != "" {
 		c.Recompute, err = engine.NewSQLFunction(engine.SQLFunctionConfig{Name: e.target.function, Pool: pool, Timeout: e.timeout, SameDatabase: true})
 	} else {
-		c.Recompute, err = engine.NewHTTPEndpoint(webcall.Config{URL: e.target.url, Timeout: e.timeout})
+		c.Recompute, err = engine.NewHTTPEndpoint(s.endpoint(e.target.url, e.timeout, on))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("recompute: %w", err)
@@ -139,7 +142,7 @@ func (s workerSettings) newEngine(pool *pgxpool.Pool, id string, log zerolog.Log
 }
 
 // newHandlers makes the handlers of all types but PRICE_REFRESH, and makes sure that their functions exist.
-func (s workerSettings) newHandlers(ctx context.Context, pool *pgxpool.Pool) (map[string]queue.Handler, error) {
+func (s workerSettings) newHandlers(ctx context.Context, pool *pgxpool.Pool, on shard) (map[string]queue.Handler, error) {
 	handlers := map[string]queue.Handler{}
 	var errs []error
 	for name, h := range s.handlers {
@@ -152,7 +155,7 @@ func (s workerSettings) newHandlers(ctx context.Context, pool *pgxpool.Pool) (ma
 			}
 			made = f
 		} else {
-			made, err = handler.NewHTTP(webcall.Config{URL: h.target.url, Timeout: h.timeout})
+			made, err = handler.NewHTTP(s.endpoint(h.target.url, h.timeout, on))
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("handler of %s: %w", name, err))
@@ -161,6 +164,15 @@ func (s workerSettings) newHandlers(ctx context.Context, pool *pgxpool.Pool) (ma
 		handlers[name] = made
 	}
 	return handlers, errors.Join(errs...)
+}
+
+// endpoint says how an endpoint is called: it is told the database, since with several of them a number alone names no job.
+func (s workerSettings) endpoint(url string, timeout time.Duration, on shard) webcall.Config {
+	c := webcall.Config{URL: url, Timeout: timeout, Header: http.Header{"Notifyworker-Database": {on.name}}}
+	if len(s.shards) > 1 {
+		c.KeyPrefix = on.name + "/"
+	}
+	return c
 }
 
 // connections is how many the pool may need: for the worker's own calls, and one for each SQL function that runs.

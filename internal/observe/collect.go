@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,9 +14,12 @@ func (o *Observer) Describe(chan<- *prometheus.Desc) {}
 
 // Collect is called at each scrape.
 func (o *Observer) Collect(ch chan<- prometheus.Metric) {
-	e := emitter{ch}
-	e.gauge("build_info", "Always 1: the version is in the labels.", 1, "version", o.cfg.Version, "go_version", runtime.Version())
-	if p := o.parts.Load(); p != nil {
+	emitter{ch, nil}.gauge("build_info", "Always 1: the version is in the labels.", 1, "version", o.cfg.Version, "go_version", runtime.Version())
+	o.each(func(_ int, d *Database) { d.collect(emitter{ch, []string{"database", d.name}}) })
+}
+
+func (d *Database) collect(e emitter) {
+	if p := d.parts.Load(); p != nil {
 		if p.Worker != nil {
 			collectWorker(e, p.Worker.Stats(), p.Types)
 		}
@@ -34,15 +38,18 @@ func (o *Observer) Collect(ch chan<- prometheus.Metric) {
 			e.counter("purged_refreshes_total", "Old refreshes that this worker has removed.", float64(n.Refreshes))
 		}
 		if p.Store != nil {
-			o.collectDatabase(e, o.database.look(context.Background(), o, p.Store))
+			d.collectLook(e, d.looks.look(context.Background(), d, p.Store))
 		}
 	}
-	e.gauge("ready", "1 when /readyz says ready.", yes(o.Health().Ready))
-	e.counter("scrape_errors_total", "Questions for metrics that the database did not answer; the metrics that they are for are missing then.", float64(o.scrapeErrors.Load()))
+	e.gauge("ready", "1 when /readyz says ready of this database.", yes(d.check().Ready))
+	e.counter("scrape_errors_total", "Questions for metrics that the database did not answer; the metrics that they are for are missing then.", float64(d.scrapeErrors.Load()))
 }
 
 // emitter sends metrics. Labels are pairs of name and value; one name always has the same help and the same labels.
-type emitter struct{ ch chan<- prometheus.Metric }
+type emitter struct {
+	ch     chan<- prometheus.Metric
+	labels []string // that all have
+}
 
 func (e emitter) gauge(name, help string, v float64, labels ...string) {
 	e.send(prometheus.GaugeValue, name, help, v, labels)
@@ -53,12 +60,12 @@ func (e emitter) counter(name, help string, v float64, labels ...string) {
 }
 
 func (e emitter) send(kind prometheus.ValueType, name, help string, v float64, labels []string) {
-	d, values := describe(name, help, labels)
+	d, values := describe(name, help, slices.Concat(e.labels, labels))
 	e.ch <- prometheus.MustNewConstMetric(d, kind, v, values...)
 }
 
 func (e emitter) histogram(name, help string, count uint64, sum time.Duration, buckets map[float64]uint64, labels ...string) {
-	d, values := describe(name, help, labels)
+	d, values := describe(name, help, slices.Concat(e.labels, labels))
 	e.ch <- prometheus.MustNewConstHistogram(d, count, sum.Seconds(), buckets, values...)
 }
 

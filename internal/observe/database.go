@@ -3,118 +3,82 @@ package observe
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"notifyworker/internal/engine"
+	"notifyworker/internal/listen"
 	"notifyworker/internal/queue"
+	"notifyworker/internal/worker"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/rs/zerolog"
 )
 
-const lookFor = 4 * time.Second // how long a look at the database is kept
+// Parts are what is watched of the work on one database. Those that are nil are left out.
+type Parts struct {
+	Worker interface {
+		Stats() worker.Stats
+	}
+	Listener interface {
+		State() listen.State
+	}
+	Engine interface {
+		Stats() engine.Stats
+	}
+	Pool interface {
+		Stat() *pgxpool.Stat
+	}
+	Retention interface {
+		Purged() queue.Purged
+	}
+	Store  Store
+	Schema func(ctx context.Context) error // nil when the schema is what this binary needs, else what to do about it
 
-// database is the last look at it.
-type database struct {
-	mu   sync.Mutex // one look at a time
-	at   time.Time
-	last look
+	Types []string // that have a handler: labels in any case
 }
 
-// look is what the database has said; what it did not say is nil.
-type look struct {
-	depth     []queue.Depth
-	known     bool // depth is
-	pressure  *queue.Pressure
-	additions *additions
+// Store is what is asked of the database: a *queue.Store is one.
+type Store interface {
+	Depth(ctx context.Context) ([]queue.Depth, error)
+	Pressure(ctx context.Context) (queue.Pressure, error)
+	Additions(ctx context.Context) (n int64, oldest time.Duration, err error)
+	Writable(ctx context.Context) error
 }
 
-type additions struct {
-	n      int64
-	oldest time.Duration
+// Database is one of those that the process works on. Make it by Observer.Add.
+type Database struct {
+	o     *Observer
+	name  string
+	log   zerolog.Logger
+	parts atomic.Pointer[Parts] // nil until Watch
+
+	scrapeErrors atomic.Uint64
+	types        labels
+	looks        looks
+	pins         pins
+
+	mu      sync.Mutex // health, and one question for it at a time
+	waiting string     // what the start waits for
+	health  DatabaseHealth
+	checked time.Time // when health was found out
+	schema  time.Time // when the schema was last found to be right
+	since   map[string]time.Time
 }
 
-// look asks, unless that was done some seconds ago. The questions are apart: one that takes too long (a table that is locked, or
-// full of dead rows) does not cost the answers to the others.
-func (d *database) look(ctx context.Context, o *Observer, s Store) look {
+// Waiting says what the start waits for: an error that is to pass. What was watched is watched no longer.
+func (d *Database) Waiting(err error) {
+	d.parts.Store(nil)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if time.Since(d.at) < lookFor && !d.at.IsZero() {
-		return d.last
-	}
-	var l look
-	ctx, done := context.WithTimeout(ctx, 2*askWithin)
-	defer done()
-	for _, ask := range []func(ctx context.Context) error{
-		func(ctx context.Context) error {
-			p, err := s.Pressure(ctx)
-			if err == nil {
-				l.pressure = &p
-			}
-			return err
-		},
-		func(ctx context.Context) (err error) {
-			l.depth, err = s.Depth(ctx)
-			l.known = err == nil
-			return err
-		},
-		func(ctx context.Context) error {
-			n, oldest, err := s.Additions(ctx)
-			if err == nil {
-				l.additions = &additions{n, oldest}
-			}
-			return err
-		},
-	} {
-		ctx, done := context.WithTimeout(ctx, askWithin)
-		err := ask(ctx)
-		done()
-		if err != nil {
-			o.scrapeErrors.Add(1)
-			o.cfg.Log.Debug().Err(err).Msg("the database did not answer a question for metrics")
-		}
-	}
-	d.last, d.at = l, time.Now()
-	return l
+	d.waiting, d.checked = err.Error(), time.Time{}
 }
 
-func (o *Observer) collectDatabase(e emitter, l look) {
-	if l.known {
-		o.collectDepth(e, l.depth)
-	}
-	if a := l.additions; a != nil {
-		e.gauge("additions", "Rows that wait to join a job, at most 100000 of them counted.", float64(a.n))
-		e.gauge("additions_oldest_age_seconds", "Age of the oldest of them.", a.oldest.Seconds())
-	}
-	p := l.pressure
-	if p == nil {
-		return
-	}
-	e.gauge("notify_queue_usage_ratio", "Share of the server's notification queue in use: at 1, commits that notify fail.", p.NotifyQueue)
-	e.gauge("workers_alive", "Worker processes on this schema.", float64(p.Workers))
-	e.gauge("workers_wanting_notify", "Of these, those that sleep and want to be told of jobs.", float64(p.Wanting))
-	age := o.pins.age(p.Oldest, time.Now())
-	e.gauge("oldest_snapshot_age_seconds", "Age of the database's oldest snapshot: vacuum removes nothing that died since. At least: see the log for whose it is.", age.Seconds())
-	e.gauge("oldest_snapshot_transactions", "Transactions begun since it was taken.", float64(p.Oldest.XIDs))
-	e.gauge("oldest_snapshot_pid", "Process id of the backend that has it; 0: none, a prepared transaction, or the slot of a standby that is away.", float64(p.Oldest.PID))
-}
-
-func (o *Observer) collectDepth(e emitter, depth []queue.Depth) {
-	byType := map[string]queue.Depth{}
-	for _, d := range depth {
-		name := o.types.of(d.Type)
-		sum := byType[name]
-		sum.Pending, sum.Due, sum.Running, sum.WaitingIDs = sum.Pending+d.Pending, sum.Due+d.Due, sum.Running+d.Running, sum.WaitingIDs+d.WaitingIDs
-		sum.OldestDue = max(sum.OldestDue, d.OldestDue)
-		byType[name] = sum
-	}
-	for _, known := range o.types.all() {
-		if _, ok := byType[known]; !ok {
-			byType[known] = queue.Depth{}
-		}
-	}
-	for name, d := range byType {
-		const jobs = "Jobs on this schema that have not ended, by type: waiting ones are not due yet."
-		e.gauge("queue_jobs", jobs, float64(d.Pending-d.Due), "type", name, "state", "waiting")
-		e.gauge("queue_jobs", jobs, float64(d.Due), "type", name, "state", "due")
-		e.gauge("queue_jobs", jobs, float64(d.Running), "type", name, "state", "running")
-		e.gauge("queue_waiting_ids", "Product ids in PENDING jobs; additions that have not been taken are not counted.", float64(d.WaitingIDs), "type", name)
-		e.gauge("queue_oldest_due_seconds", "How long the longest due job has been waiting for a worker.", d.OldestDue.Seconds(), "type", name)
-	}
+// Watch begins to watch.
+func (d *Database) Watch(p Parts) {
+	d.types.know(p.Types)
+	d.parts.Store(&p)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.checked = time.Time{}
 }

@@ -38,42 +38,9 @@ const (
 	codeReconnect   = "reconnecting"
 )
 
-// Reason is one of those why a worker is not ready.
-type Reason struct {
-	Code  string    `json:"code"`
-	Text  string    `json:"text"`
-	Since time.Time `json:"since"`
-}
-
-// Health is whether a job that is committed now is started at once, and why not.
-type Health struct {
-	Ready    bool     `json:"ready"`
-	Reasons  []Reason `json:"reasons"` // empty when Ready
-	Phase    string   `json:"phase"`
-	Listener string   `json:"listener,omitempty"` // in words
-	Version  string   `json:"version"`
-}
-
-// String is the page for people.
-func (h Health) String() string {
-	var b strings.Builder
-	if h.Ready {
-		b.WriteString("ready\n")
-	} else {
-		b.WriteString("not ready\n")
-	}
-	for _, r := range h.Reasons {
-		fmt.Fprintf(&b, "%s: %s (since %s)\n", r.Code, r.Text, r.Since.UTC().Format(time.RFC3339))
-	}
-	if h.Listener != "" {
-		fmt.Fprintf(&b, "listener: %s\n", h.Listener)
-	}
-	return b.String()
-}
-
-// Dead says why the process should be restarted, "" when it lives. A database that is gone is no reason.
-func (o *Observer) Dead() string {
-	p := o.parts.Load()
+// dead says why the process should be restarted, "" when it need not. A database that is gone is no reason.
+func (d *Database) dead() string {
+	p := d.parts.Load()
 	if p == nil || p.Worker == nil {
 		return ""
 	}
@@ -84,31 +51,35 @@ func (o *Observer) Dead() string {
 	return fmt.Sprintf("the worker's loop has not turned since %s", s.Turned.UTC().Format(time.RFC3339))
 }
 
-// Health asks the database, at most once a second, and everybody else.
-func (o *Observer) Health() Health {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if time.Since(o.checked) < healthFor {
-		return o.health
+// check asks the database, at most once a second, and everybody else.
+func (d *Database) check() DatabaseHealth {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if time.Since(d.checked) < healthFor {
+		return d.health
 	}
-	h := Health{Phase: string(worker.Starting), Version: o.cfg.Version, Reasons: []Reason{}}
-	if p := o.parts.Load(); p == nil {
+	h := DatabaseHealth{Database: d.name, Phase: string(worker.Starting)}
+	if p := d.parts.Load(); p == nil {
 		text := "not begun yet"
-		if o.waiting != "" {
-			text = "waiting for the database: " + oneLine(o.waiting)
+		if d.waiting != "" {
+			text = "waiting for the database: " + oneLine(d.waiting)
 		}
-		h.Reasons = append(h.Reasons, Reason{codeStarting, text, o.began})
+		h.reasons = append(h.reasons, d.reason(codeStarting, text, d.o.began))
 	} else {
-		o.look(p, &h)
+		d.look(p, &h)
 	}
-	h.Reasons = o.dated(h.Reasons)
-	h.Ready = len(h.Reasons) == 0
-	o.health, o.checked = h, time.Now()
+	h.reasons = d.dated(h.reasons)
+	h.Ready = len(h.reasons) == 0
+	d.health, d.checked = h, time.Now()
 	return h
 }
 
-func (o *Observer) look(p *Parts, h *Health) {
-	add := func(code, text string, since time.Time) { h.Reasons = append(h.Reasons, Reason{code, text, since}) }
+func (d *Database) reason(code, text string, since time.Time) Reason {
+	return Reason{Code: code, Database: d.name, Text: text, Since: since}
+}
+
+func (d *Database) look(p *Parts, h *DatabaseHealth) {
+	add := func(code, text string, since time.Time) { h.reasons = append(h.reasons, d.reason(code, text, since)) }
 	if p.Worker != nil {
 		s := p.Worker.Stats()
 		h.Phase = string(s.Phase)
@@ -116,7 +87,7 @@ func (o *Observer) look(p *Parts, h *Health) {
 		case s.Phase == worker.Draining:
 			add(codeDraining, "finishes what runs, takes nothing new", s.Turned)
 		case s.Phase == worker.Starting && s.Trouble.Err == nil:
-			add(codeStarting, "not registered yet", o.began)
+			add(codeStarting, "not registered yet", d.o.began)
 		}
 		for _, t := range []worker.Trouble{s.Trouble, s.BeatTrouble} {
 			if t.Err != nil {
@@ -124,10 +95,10 @@ func (o *Observer) look(p *Parts, h *Health) {
 			}
 		}
 	}
-	if text := o.Dead(); text != "" {
+	if text := d.dead(); text != "" {
 		add(codeStuck, text, time.Now())
 	}
-	if err := o.ask(p); err != nil {
+	if err := d.ask(p); err != nil {
 		add(classify(err), inWords(err), time.Now())
 	}
 	if p.Listener != nil {
@@ -148,7 +119,7 @@ type schemaError struct{ error }
 func (e schemaError) Unwrap() error { return e.error }
 
 // ask asks the database whether it takes what the worker writes, and now and then whether the schema is the right one.
-func (o *Observer) ask(p *Parts) error {
+func (d *Database) ask(p *Parts) error {
 	ctx, done := context.WithTimeout(context.Background(), askWithin)
 	defer done()
 	if p.Store != nil {
@@ -156,14 +127,14 @@ func (o *Observer) ask(p *Parts) error {
 			return err
 		}
 	}
-	if p.Schema == nil || time.Since(o.schema) < schemaFor {
+	if p.Schema == nil || time.Since(d.schema) < schemaFor {
 		return nil
 	}
 	if err := p.Schema(ctx); err != nil {
-		o.schema = time.Time{}
+		d.schema = time.Time{}
 		return schemaError{err}
 	}
-	o.schema = time.Now()
+	d.schema = time.Now()
 	return nil
 }
 
@@ -200,10 +171,10 @@ func inWords(err error) string {
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // dated makes one reason of several with the same code, and remembers since when each stands.
-func (o *Observer) dated(reasons []Reason) []Reason {
+func (d *Database) dated(reasons []Reason) []Reason {
 	out := []Reason{}
 	for _, r := range reasons {
-		if first, ok := o.since[r.Code]; ok && first.Before(r.Since) {
+		if first, ok := d.since[r.Code]; ok && first.Before(r.Since) {
 			r.Since = first
 		}
 		i := slices.IndexFunc(out, func(had Reason) bool { return had.Code == r.Code })
@@ -213,8 +184,8 @@ func (o *Observer) dated(reasons []Reason) []Reason {
 			out[i].Since = r.Since
 		}
 	}
-	clear(o.since)
-	maps.Insert(o.since, func(yield func(string, time.Time) bool) {
+	clear(d.since)
+	maps.Insert(d.since, func(yield func(string, time.Time) bool) {
 		for _, r := range out {
 			if !yield(r.Code, r.Since) {
 				return

@@ -16,6 +16,7 @@ import (
 	"notifyworker/internal/worker"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/rs/zerolog"
 )
 
 func TestReadinessSaysWhyNot(t *testing.T) {
@@ -85,14 +86,14 @@ func TestReadinessSaysWhyNot(t *testing.T) {
 
 func TestAProcessThatWaitsForItsDatabaseIsLiveAndNotReady(t *testing.T) {
 	o := observe.New(observe.Config{})
-	o.Waiting(errors.New("connect to database app: refused"))
+	o.Add("h:1/a", zerolog.Nop()).Waiting(errors.New("connect to database app: refused"))
 	if code, text := get(t, o, "/livez"); code != http.StatusOK || text != "live\n" {
 		t.Errorf("livez: %d %s", code, text)
 	}
 	if code, text := get(t, o, "/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(text, "starting: waiting for the database: connect to database app: refused (since ") {
 		t.Errorf("readyz: %d %s", code, text)
 	}
-	if code, text := get(t, o, "/metrics"); code != http.StatusOK || !strings.Contains(text, "notifyworker_ready 0") {
+	if code, text := get(t, o, "/metrics"); code != http.StatusOK || !strings.Contains(text, `notifyworker_ready{database="h:1/a"} 0`) {
 		t.Errorf("metrics: %d %s", code, text)
 	}
 	if code, _ := get(t, o, "/nothing"); code != http.StatusNotFound {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/rs/zerolog"
 )
 
 // parts are of a process that works, each to be changed by a test.
@@ -94,8 +95,14 @@ func newParts() *parts {
 
 func (p *parts) observer(cfg observe.Config) *observe.Observer {
 	o := observe.New(cfg)
-	o.Watch(observe.Parts{Worker: workerPart{p}, Listener: listenerPart{p}, Engine: enginePart{p}, Pool: poolPart{}, Store: p.store, Retention: chorePart{}, Types: []string{"PRICE_REFRESH"}})
+	p.watch(o, "h:1/a", cfg.Log)
 	return o
+}
+
+func (p *parts) watch(o *observe.Observer, name string, log zerolog.Logger) *observe.Database {
+	d := o.Add(name, log)
+	d.Watch(observe.Parts{Worker: workerPart{p}, Listener: listenerPart{p}, Engine: enginePart{p}, Pool: poolPart{}, Store: p.store, Retention: chorePart{}, Types: []string{"PRICE_REFRESH"}})
+	return d
 }
 
 // get asks for a page.
@@ -128,11 +135,11 @@ func TestMetricsAreWellFormed(t *testing.T) {
 		t.Fatalf("status %d: %s", code, text)
 	}
 	for _, want := range []string{
-		`notifyworker_build_info{go_version="go`, `notifyworker_jobs_concluded_total{outcome="completed",type="t"} 2`, "notifyworker_jobs_lost_total 1",
-		`notifyworker_jobs_concluded_total{outcome="dead",type="PRICE_REFRESH"} 0`, // or its first increase would be none
-		`notifyworker_queue_jobs{state="waiting",type="t"} 3`, `notifyworker_queue_jobs{state="due",type="t"} 2`, `notifyworker_queue_jobs{state="due",type="PRICE_REFRESH"} 0`,
-		`notifyworker_listener_state{state="listening"} 1`, `notifyworker_wakes_total{cause="freed_slot"} 0`, "notifyworker_purged_jobs_total 7",
-		"notifyworker_additions 3", "notifyworker_ready 1", "notifyworker_scrape_errors_total 0", "go_goroutines",
+		`notifyworker_build_info{go_version="go`, `notifyworker_jobs_concluded_total{database="h:1/a",outcome="completed",type="t"} 2`, `notifyworker_jobs_lost_total{database="h:1/a"} 1`,
+		`notifyworker_jobs_concluded_total{database="h:1/a",outcome="dead",type="PRICE_REFRESH"} 0`, // or its first increase would be none
+		`notifyworker_queue_jobs{database="h:1/a",state="waiting",type="t"} 3`, `notifyworker_queue_jobs{database="h:1/a",state="due",type="t"} 2`, `notifyworker_queue_jobs{database="h:1/a",state="due",type="PRICE_REFRESH"} 0`,
+		`notifyworker_listener_state{database="h:1/a",state="listening"} 1`, `notifyworker_wakes_total{cause="freed_slot",database="h:1/a"} 0`, `notifyworker_purged_jobs_total{database="h:1/a"} 7`,
+		`notifyworker_additions{database="h:1/a"} 3`, `notifyworker_ready{database="h:1/a"} 1`, `notifyworker_scrape_errors_total{database="h:1/a"} 0`, "go_goroutines",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("missing: %s", want)
@@ -145,8 +152,8 @@ func TestADatabaseThatDoesNotAnswerCostsOnlyItsOwnMetrics(t *testing.T) {
 	p.store.err = errors.New("gone")
 	o := p.observer(observe.Config{})
 	code, text := get(t, o, "/metrics")
-	if code != http.StatusOK || !strings.Contains(text, "notifyworker_slots 8") || !strings.Contains(text, "notifyworker_scrape_errors_total 3") ||
-		strings.Contains(text, "notifyworker_queue_jobs") || !strings.Contains(text, "notifyworker_ready 0") {
+	if code != http.StatusOK || !strings.Contains(text, `notifyworker_slots{database="h:1/a"} 8`) || !strings.Contains(text, `notifyworker_scrape_errors_total{database="h:1/a"} 3`) ||
+		strings.Contains(text, "notifyworker_queue_jobs") || !strings.Contains(text, `notifyworker_ready{database="h:1/a"} 0`) {
 		t.Errorf("status %d:\n%s", code, text)
 	}
 }
@@ -184,7 +191,7 @@ func TestTypesMadeUpByClientsMakeNoSeriesWithoutEnd(t *testing.T) {
 	if n := strings.Count(text, `notifyworker_queue_waiting_ids{`); n != 51 {
 		t.Errorf("%d series, want 50 and the others", n)
 	}
-	if !strings.Contains(text, `notifyworker_queue_jobs{state="waiting",type="other"} 451`) {
+	if !strings.Contains(text, `notifyworker_queue_jobs{database="h:1/a",state="waiting",type="other"} 451`) {
 		t.Errorf("the others are not counted:\n%s", text)
 	}
 }

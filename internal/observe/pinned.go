@@ -61,33 +61,33 @@ func (p *pins) tell(old bool, now time.Time) (warn, over bool) {
 
 // LookForPins warns of a snapshot so old that dead rows pile up behind it, and names whose it is. Call it now and then: it asks
 // at most every pinsAgain, and waits no longer than askWithin.
-func (o *Observer) LookForPins(ctx context.Context) {
-	p := o.parts.Load()
+func (d *Database) LookForPins(ctx context.Context) {
+	p := d.parts.Load()
 	if p == nil || p.Store == nil {
 		return
 	}
-	if !o.pins.due(time.Now()) {
+	if !d.pins.due(time.Now()) {
 		return
 	}
 	ctx, done := context.WithTimeout(ctx, askWithin)
 	defer done()
 	pressure, err := p.Store.Pressure(ctx)
 	if err != nil {
-		o.cfg.Log.Debug().Err(err).Msg("the database did not say who pins vacuum")
+		d.log.Debug().Err(err).Msg("the database did not say who pins vacuum")
 		return
 	}
 	now, s := time.Now(), pressure.Oldest
-	age := o.pins.age(s, now)
-	warn, over := o.pins.tell(age >= o.cfg.PinnedAfter, now)
+	age := d.pins.age(s, now)
+	warn, over := d.pins.tell(age >= d.o.cfg.PinnedAfter, now)
 	switch {
 	case warn:
-		e := o.cfg.Log.Warn().Int("pid", s.PID).Str("application", s.Application).Str("user", s.User).Str("state", s.State).
+		e := d.log.Warn().Int("pid", s.PID).Str("application", s.Application).Str("user", s.User).Str("state", s.State).
 			Dur("age", age).Int64("transactions", s.XIDs)
 		if s.State == "" {
 			e = e.Str("advice", "the age is what this worker has seen of it: grant pg_read_all_stats to its role to see more")
 		}
 		e.Msg("a session keeps vacuum from removing dead rows: reservations get slower until its transaction ends")
 	case over:
-		o.cfg.Log.Info().Msg("vacuum can remove dead rows again")
+		d.log.Info().Msg("vacuum can remove dead rows again")
 	}
 }

@@ -23,10 +23,10 @@ func TestWhoPinsVacuumIsNamedOnceInAWhile(t *testing.T) {
 				p := newParts()
 				p.store.pressure = queue.Pressure{Oldest: queue.Snapshot{PID: 4711, Horizon: "77", XIDs: 5, Age: age, Application: "report", User: "u", State: state}}
 				var log strings.Builder
-				o := p.observer(observe.Config{Log: zerolog.New(&log)})
+				d := p.watch(observe.New(observe.Config{}), "h:1/a", zerolog.New(&log))
 				look := func(n int) {
 					for range n {
-						o.LookForPins(t.Context())
+						d.LookForPins(t.Context())
 						time.Sleep(30 * time.Second)
 					}
 				}
@@ -59,10 +59,10 @@ func TestShortTransactionsOneAfterTheOtherPinNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParts()
 		var log strings.Builder
-		o := p.observer(observe.Config{Log: zerolog.New(&log)})
+		d := p.watch(observe.New(observe.Config{}), "h:1/a", zerolog.New(&log))
 		for i := range 20 {
 			p.store.pressure.Oldest = queue.Snapshot{PID: 1, Horizon: string(rune('a' + i)), Age: -1}
-			o.LookForPins(t.Context())
+			d.LookForPins(t.Context())
 			time.Sleep(30 * time.Second)
 		}
 		if log.Len() > 0 {
