@@ -87,6 +87,62 @@ func TestOneProcessWorksTwoServersOfWhichOneGoesAndComesBack(t *testing.T) {
 	wantAll(t, w.out.String(), "database="+nameA, "database="+nameB, "nothing was left behind")
 }
 
+func TestADatabaseThatHangsHoldsUpNeitherTheOthersNorTheirDrain(t *testing.T) {
+	a, b := pgtest.Server(t, embedded.Config{}), pgtest.Server(t, embedded.Config{})
+	install(t, a)
+	install(t, b)
+	nameA, nameB := nameOf(t, a), nameOf(t, b)
+	w := start(t, map[string]string{"DATABASE_URL": a.SocketURL("postgres") + " " + b.SocketURL("postgres")},
+		"run", "--recompute=none", "--handler=echo=sql:echo", "--http=127.0.0.1:0", "--drain-timeout=10s")
+	at := w.pages()
+	shows(t, at+"/readyz", http.StatusOK, "ready\n")
+	if err := b.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Resume() }) //nolint:errcheck // it is stopped next
+	onA := admin(t, a)
+	enqueue := func(config string) {
+		t.Helper()
+		if _, err := onA.Exec(t.Context(), "SELECT notifyworker.enqueue_job('echo', $1::jsonb)", config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	enqueue(`{"s": 0}`)
+	until(t, onA, "the other one's job is completed", completed, 1)
+	shows(t, at+"/readyz", http.StatusServiceUnavailable, nameB+": database_unreachable: ", nameA+": listener: listening since")
+	shows(t, at+"/metrics", http.StatusOK, `notifyworker_workers_alive{database="`+nameA+`"} 1`, `notifyworker_ready{database="`+nameB+`"} 0`)
+	enqueue(`{"s": 2}`)
+	until(t, onA, "a job runs", "SELECT count(*) = 1 FROM notifyworker.jobs WHERE status = 'RUNNING'")
+	w.signal(syscall.SIGTERM)
+	w.code(20 * time.Second)
+	until(t, onA, "the drain has let it end", completed, 2)
+	until(t, onA, "the worker is gone from the table", "SELECT count(*) = 0 FROM notifyworker.workers")
+}
+
+func TestAFloodInOneDatabaseTakesNoSlotOfAnother(t *testing.T) {
+	flooded, quiet := pgtest.DB(t), pgtest.DB(t)
+	for _, db := range []*pgtest.Database{flooded, quiet} {
+		if _, err := db.Conn(t).Exec(t.Context(), `CREATE FUNCTION echo(job_id bigint, config jsonb) RETURNS void LANGUAGE sql AS 'SELECT pg_sleep((config ->> ''s'')::float8)'`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	onFlooded, onQuiet := flooded.Conn(t), quiet.Conn(t)
+	if _, err := onFlooded.Exec(t.Context(), `SELECT notifyworker.enqueue_job('echo', '{"s": 60}') FROM generate_series(1, 50)`); err != nil {
+		t.Fatal(err)
+	}
+	w := start(t, map[string]string{"DATABASE_URL": flooded.URL + " " + quiet.URL}, "run", "--recompute=none", "--handler=echo=sql:echo", "--http=off", "--slots=2", "--drain-timeout=0s")
+	until(t, onFlooded, "all slots of the flooded one are taken", "SELECT count(*) = 2 FROM notifyworker.jobs WHERE status = 'RUNNING'")
+	if _, err := onQuiet.Exec(t.Context(), `SELECT notifyworker.enqueue_job('echo', '{"s": 0}') FROM generate_series(1, 10)`); err != nil {
+		t.Fatal(err)
+	}
+	until(t, onQuiet, "the quiet one's jobs are completed", completed, 10)
+	w.signal(syscall.SIGTERM)
+	if code := w.code(20 * time.Second); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	until(t, onFlooded, "what ran waits again", "SELECT count(*) = 50 FROM notifyworker.jobs WHERE status = 'PENDING'")
+}
+
 func TestADatabaseThatCantBeWorkedKeepsTheOthersFromNothing(t *testing.T) {
 	well, missing := pgtest.DB(t), pgtest.Empty(t)
 	env := map[string]string{"DATABASE_URL": missing.URL + " " + well.URL + " postgres://u:hidden@127.0.0.1:1/gone"}
