@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests use besides Go and npm, where it can: as root on a Debian-like system. Elsewhere the tests fetch a
-# package of PostgreSQL 15, and those that need PgBouncer or faketime say that they were not run.
+# package of PostgreSQL 15, and those that need PgBouncer, faketime or a browser say that they were not run.
 set -euo pipefail
 
 install() { # program package
@@ -15,3 +15,4 @@ install() { # program package
 install /usr/lib/postgresql/15/bin/postgres postgresql-15
 install /usr/sbin/pgbouncer pgbouncer
 install /usr/bin/faketime faketime
+install /usr/bin/chromium chromium

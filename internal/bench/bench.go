@@ -1,0 +1,156 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Config is complete when Executable and Progress are set; every other zero value is a working default.
+type Config struct {
+	Executable  string        // notifyworker itself, which is started as worker processes
+	DatabaseURL string        // a database to work on, in schemas of its own; "" starts a server that is removed at the end
+	Postgres    string        // whose binaries then: see embedded.Config.Choice
+	Only        []string      // names of sections; none means all
+	Short       bool          // fewer and shorter rounds, and smaller amounts
+	Slice       time.Duration // how long one contender is measured at a time; 0 means 3s, or 700ms in the short form
+	Rounds      int           // how often each one's turn comes; 0 means 5, or 2 in the short form
+	Version     string        // of notifyworker, for the report
+	Progress    io.Writer     // is told how far it is
+	Terminal    bool          // Progress is one: a bar is drawn
+}
+
+// section is one question that a run can answer.
+type section struct {
+	name, title string
+	steps       func(*run) int // how often it calls run.step
+	measure     func(context.Context, *run, *Section) error
+}
+
+func sections() []section {
+	return []section{
+		{"latency", "From commit to start", latencySteps, measureLatency},
+		{"enqueue", "Enqueueing", enqueueSteps, measureEnqueue},
+		{"drain", "Draining", drainSteps, measureDrain},
+		{"cost", "What a job and an idle worker cost", costSteps, measureCost},
+		{"catalog", "A hot catalog", catalogSteps, measureCatalog},
+		{"addition", "Additions to a waiting job", additionSteps, measureAddition},
+		{"due", "Due times", dueSteps, measureDue},
+		{"fleet", "Many worker processes", fleetSteps, measureFleet},
+	}
+}
+
+// Names returns the names of all sections, in the order in which they run.
+func Names() []string {
+	var names []string
+	for _, s := range sections() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+func (c Config) withDefaults() (Config, error) {
+	standard := func(long, short int) int {
+		if c.Short {
+			return short
+		}
+		return long
+	}
+	if c.Slice == 0 {
+		c.Slice = time.Duration(standard(3000, 700)) * time.Millisecond
+	}
+	if c.Rounds == 0 {
+		c.Rounds = standard(5, 2)
+	}
+	var errs []error
+	if c.Slice < 50*time.Millisecond || c.Slice > 10*time.Minute {
+		errs = append(errs, fmt.Errorf("the duration is %v: give 50ms to 10m", c.Slice))
+	}
+	if c.Rounds < 1 || c.Rounds > 1000 {
+		errs = append(errs, fmt.Errorf("rounds is %d: give 1 to 1000", c.Rounds))
+	}
+	for _, name := range c.Only {
+		if !slices.Contains(Names(), name) {
+			errs = append(errs, fmt.Errorf("there is no section %q: give some of %s", name, strings.Join(Names(), ",")))
+		}
+	}
+	return c, errors.Join(errs...)
+}
+
+// Check says all that is wrong with c at once.
+func (c Config) Check() error {
+	_, err := c.withDefaults()
+	return err
+}
+
+// run is one run of the benchmark. Sections use it one after the other.
+type run struct {
+	cfg      Config
+	place    *place
+	progress *progress
+}
+
+// Run measures and returns what it found. An error says what could not be measured, or that ctx ended first; the schemas are
+// dropped in any case.
+func Run(ctx context.Context, cfg Config) (_ *Report, err error) {
+	cfg, err = cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	fmt.Fprintln(cfg.Progress, "preparing the database")
+	p, err := openPlace(ctx, cfg.DatabaseURL, cfg.Postgres)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	fmt.Fprintln(cfg.Progress, "using", p.describe)
+	r := &run{cfg: cfg, place: p}
+	var chosen []section
+	steps := 0
+	for _, s := range sections() {
+		if len(cfg.Only) == 0 || slices.Contains(cfg.Only, s.name) {
+			chosen = append(chosen, s)
+			steps += s.steps(r)
+		}
+	}
+	r.progress = newProgress(cfg.Progress, cfg.Terminal, steps)
+	defer r.progress.close()
+	report := &Report{
+		Version: cfg.Version, Started: began.UTC().Truncate(time.Second), Short: cfg.Short, Rounds: cfg.Rounds, SliceSeconds: cfg.Slice.Seconds(),
+		Machine: Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()}, Server: p.server,
+	}
+	for _, s := range chosen {
+		out := Section{Name: s.name, Title: s.title}
+		start := time.Now()
+		if err := s.measure(ctx, r, &out); err != nil {
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			return nil, fmt.Errorf("section %s: %w", s.name, err)
+		}
+		out.TookSeconds = time.Since(start).Seconds()
+		report.Sections = append(report.Sections, out)
+	}
+	report.TookSeconds = time.Since(began).Seconds()
+	return report, nil
+}
+
+// step says what is being measured from now on.
+func (r *run) step(format string, args ...any) { r.progress.step(fmt.Sprintf(format, args...)) }
+
+// tiny is the run of a test: it shows that all works, and its figures mean nothing.
+func (r *run) tiny() bool { return r.cfg.Slice < 200*time.Millisecond }
+
+// amount is how much of something to take: long, or short in the short form.
+func (r *run) amount(long, short int) int {
+	if r.cfg.Short {
+		return short
+	}
+	return long
+}

@@ -1,0 +1,195 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const costAbout = `One worker, a process with its defaults. A job: statements that the worker sent for each, and its own processor time for each thousand, at 20 and 200 jobs a second and with ` +
+	`16 clients that insert as fast as they can. Idle: what it does with nothing to do. Memory is the process's resident set, the largest that was seen.`
+
+// costLoads are jobs a second; 0 is as many as the clients can insert.
+var costLoads = []float64{20, 200, 0}
+
+func costContenders() []*contender {
+	return []*contender{
+		{name: "notify when idle", kind: advisory, processes: 1},
+		{name: "polling every second", kind: advisory, tag: "_poll1s", processes: 1, poll: time.Second},
+		{name: "polling every 100ms", kind: advisory, tag: "_poll100ms", processes: 1, poll: 100 * time.Millisecond},
+	}
+}
+
+func costSteps(r *run) int { return 1 + r.cfg.Rounds*len(costLoads)*len(costContenders()) }
+
+// cost is one turn.
+type cost struct {
+	statements float64 // a job, or a second
+	cpu        float64 // ms a thousand jobs, or a second
+	rss        float64 // MiB
+	rate       float64 // jobs done a second
+}
+
+func measureCost(ctx context.Context, r *run, s *Section) error {
+	s.About = costAbout
+	cs := costContenders()
+	if err := r.prepare(ctx, cs); err != nil {
+		return err
+	}
+	if !r.place.counter {
+		s.Notes = append(s.Notes, "statements are not counted: pg_stat_statements can't be read on this server")
+	}
+	idle, err := r.idleCost(ctx, cs)
+	if err != nil {
+		return err
+	}
+	t := Table{Title: "idle", Columns: []Column{{"statements/s", ""}, {"processor", "ms/s"}, {"memory", "MiB"}}}
+	for i, c := range cs {
+		t.Rows = append(t.Rows, row(c.name, idle[i].statements, idle[i].cpu, idle[i].rss))
+	}
+	s.Tables = append(s.Tables, t)
+	turns := make([][][]cost, len(costLoads)) // by load and contender
+	for l := range costLoads {
+		turns[l] = make([][]cost, len(cs))
+	}
+	for n := range r.cfg.Rounds {
+		for l, rate := range costLoads {
+			for i, c := range cs {
+				r.step("cost of a job %s, round %d: %s", loadName(rate), n+1, c.name)
+				one, err := r.costTurn(ctx, c, rate)
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", c.name, loadName(rate), err)
+				}
+				turns[l][i] = append(turns[l][i], one)
+			}
+		}
+	}
+	peak := 0.0
+	for l, rate := range costLoads {
+		t := Table{Title: loadName(rate), Columns: []Column{{"statements a job", ""}, {"processor a 1,000 jobs", "ms"}, {"memory", "MiB"}, {"done/s", ""}}}
+		for i, c := range cs {
+			x := turns[l][i]
+			memory := 0.0
+			for _, one := range x {
+				memory = max(memory, one.rss)
+			}
+			if i == 0 && rate == 0 {
+				peak = memory
+			}
+			t.Rows = append(t.Rows, row(c.name, median(each(x, func(c cost) float64 { return c.statements })), median(each(x, func(c cost) float64 { return c.cpu })),
+				memory, median(each(x, func(c cost) float64 { return c.rate }))))
+		}
+		s.Tables = append(s.Tables, t)
+	}
+	s.Notes = append(s.Notes, troublesOf(cs)...)
+	s.atMost("statements of an idle worker", idle[0].statements, 0.5, "a second")
+	s.atMost("memory of an idle worker", idle[0].rss, 40, "MiB")
+	s.atMost("memory of a saturated worker", peak, 100, "MiB")
+	return nil
+}
+
+func loadName(rate float64) string {
+	if rate == 0 {
+		return "at saturation"
+	}
+	return fmt.Sprintf("at %.0f jobs/s", rate)
+}
+
+// idleCost looks at all contenders at once, over several of their beats.
+func (r *run) idleCost(ctx context.Context, cs []*contender) ([]cost, error) {
+	d := time.Duration(r.amount(24_000, 8_000)) * time.Millisecond
+	if r.tiny() {
+		d = time.Second
+	}
+	r.step("cost of an idle worker, %v", d)
+	out := make([]cost, len(cs))
+	err := r.with(ctx, cs, func(ctx context.Context) error {
+		return r.place.withConn(ctx, func(conn *pgx.Conn) error {
+			look := func(sign float64) error {
+				for i, c := range cs {
+					n, err := r.statements(ctx, conn, c.schema)
+					if err != nil {
+						return err
+					}
+					cpu, rss, err := c.usage(ctx)
+					if err != nil {
+						return err
+					}
+					out[i].statements += sign * n / d.Seconds()
+					out[i].cpu += sign * cpu.Seconds() * 1e3 / d.Seconds()
+					out[i].rss = mib(rss)
+				}
+				return nil
+			}
+			if err := look(-1); err != nil {
+				return err
+			}
+			if err := pause(ctx, d); err != nil {
+				return err
+			}
+			return look(1)
+		})
+	})
+	return out, err
+}
+
+// costTurn lets one contender work and counts.
+func (r *run) costTurn(ctx context.Context, c *contender, rate float64) (out cost, err error) {
+	err = r.with(ctx, []*contender{c}, func(ctx context.Context) error {
+		return r.place.withConn(ctx, func(conn *pgx.Conn) error {
+			before, err := r.statements(ctx, conn, c.schema)
+			if err != nil {
+				return err
+			}
+			cpuBefore, _, err := c.usage(ctx)
+			if err != nil {
+				return err
+			}
+			began := time.Now()
+			if rate > 0 {
+				_, err = r.openLoop(ctx, c, rate, r.cfg.Slice)
+			} else {
+				_, err = r.insertLoop(ctx, c, fullClients)
+			}
+			if err != nil {
+				return err
+			}
+			ended, err := r.ended(ctx, conn, c.schema)
+			if err != nil {
+				return err
+			}
+			if rate > 0 { // all of them, so that a poll is shared by those that it found
+				if err := pause(ctx, c.poll+50*time.Millisecond); err != nil {
+					return err
+				}
+				if ended, err = r.ended(ctx, conn, c.schema); err != nil {
+					return err
+				}
+			}
+			seconds := time.Since(began).Seconds()
+			cpu, rss, err := c.usage(ctx)
+			if err != nil {
+				return err
+			}
+			after, err := r.statements(ctx, conn, c.schema)
+			out = cost{(after - before) / float64(ended), (cpu - cpuBefore).Seconds() * 1e6 / float64(ended), mib(rss), float64(ended) / seconds}
+			if ended == 0 {
+				out.statements, out.cpu = math.NaN(), math.NaN()
+			}
+			c.starts.reset() // its processes don't tell
+			return err
+		})
+	})
+	return out, err
+}
+
+// ended is how many jobs have been concluded.
+func (r *run) ended(ctx context.Context, conn *pgx.Conn, schema string) (n int, err error) {
+	err = conn.QueryRow(ctx, "SELECT /* bench client */ count(*) FROM "+pgx.Identifier{schema, "jobs"}.Sanitize()+" WHERE finished_at IS NOT NULL").Scan(&n)
+	return n, err
+}
+
+func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }

@@ -1,0 +1,50 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/shirou/gopsutil/v4/process"
+)
+
+// statements returns how many statements the workers of a schema have sent so far; NaN where the server doesn't count them by
+// their text.
+func (r *run) statements(ctx context.Context, conn *pgx.Conn, schema string) (n float64, err error) {
+	if !r.place.counter {
+		return math.NaN(), nil
+	}
+	// Workers name their schema in each statement, and our own clients say who they are.
+	err = conn.QueryRow(ctx, `SELECT /* bench client */ coalesce(sum(calls), 0)::float8 FROM pg_stat_statements
+		WHERE toplevel AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+		  AND strpos(query, $1) > 0 AND strpos(query, '/* bench client */') = 0`, pgx.Identifier{schema}.Sanitize()).Scan(&n)
+	if err != nil {
+		return 0, fmt.Errorf("count statements: %w", err)
+	}
+	return n, nil
+}
+
+// usage is the processor time of a contender's processes so far, and the memory of the largest now.
+func (c *contender) usage(ctx context.Context) (cpu time.Duration, rss uint64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, pid := range c.pids {
+		p, err := process.NewProcessWithContext(ctx, int32(pid))
+		if err != nil {
+			return 0, 0, fmt.Errorf("look at worker process %d: %w", pid, err)
+		}
+		t, err := p.TimesWithContext(ctx)
+		if err != nil {
+			return 0, 0, fmt.Errorf("ask for the processor time of process %d: %w", pid, err)
+		}
+		m, err := p.MemoryInfoWithContext(ctx)
+		if err != nil {
+			return 0, 0, fmt.Errorf("ask for the memory of process %d: %w", pid, err)
+		}
+		cpu += time.Duration((t.User + t.System) * float64(time.Second))
+		rss = max(rss, m.RSS)
+	}
+	return cpu, rss, nil
+}

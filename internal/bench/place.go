@@ -1,0 +1,156 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"notifyworker/internal/embedded"
+	"notifyworker/internal/queue"
+)
+
+// place is the database that is measured, and the schemas in it that are ours.
+type place struct {
+	url      string
+	describe string
+	server   Server
+	own      *embedded.Server // nil on a database that was named
+	prefix   string           // of the schemas
+	made     map[string]bool
+	counter  bool // pg_stat_statements can be asked
+	spare    int  // connections that the server can still take
+}
+
+// openPlace starts a server, or connects to the database that url leads to.
+func openPlace(ctx context.Context, url, choice string) (_ *place, err error) {
+	p := &place{url: url, prefix: "notifyworker_bench_" + strings.ToLower(rand.Text()[:6]), made: map[string]bool{}}
+	if url == "" {
+		if p.own, err = startServer(ctx, choice); err != nil {
+			return nil, fmt.Errorf("start a PostgreSQL for the benchmark: %w", err)
+		}
+		p.url, p.describe = p.own.URL("postgres"), p.own.Describe()
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.close())
+		}
+	}()
+	conn, err := p.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is open
+	if p.own != nil {
+		// Without it statements are counted less exactly.
+		_, _ = conn.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
+	}
+	if err := p.ask(ctx, conn); err != nil {
+		return nil, err
+	}
+	if p.own == nil {
+		p.describe = fmt.Sprintf("PostgreSQL %s at %s, database %s, schemas %s_… (dropped at the end)", p.server.Version, conn.Config().Host, conn.Config().Database, p.prefix)
+	}
+	return p, nil
+}
+
+// startServer starts one with durable settings and, where it can be had, with pg_stat_statements.
+func startServer(ctx context.Context, choice string) (*embedded.Server, error) {
+	settings := map[string]string{
+		"max_connections": "500", "shared_buffers": "256MB", "max_wal_size": "4GB", "shared_preload_libraries": "pg_stat_statements",
+	}
+	s, err := embedded.Start(ctx, embedded.Config{Choice: choice, Durable: true, Settings: settings})
+	if err == nil || ctx.Err() != nil {
+		return s, err
+	}
+	delete(settings, "shared_preload_libraries")
+	return embedded.Start(ctx, embedded.Config{Choice: choice, Durable: true, Settings: settings})
+}
+
+// ask reads what the report says of the server, and what can be asked of it.
+func (p *place) ask(ctx context.Context, conn *pgx.Conn) error {
+	p.server = Server{Own: p.own != nil, Settings: map[string]string{}}
+	rows, err := conn.Query(ctx, `SELECT name, current_setting(name) FROM pg_settings
+		WHERE name IN ('server_version', 'fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers', 'max_wal_size', 'max_connections', 'wal_level')`)
+	if err != nil {
+		return fmt.Errorf("ask for the server's settings: %w", err)
+	}
+	var name, value string
+	if _, err := pgx.ForEachRow(rows, []any{&name, &value}, func() error { p.server.Settings[name] = value; return nil }); err != nil {
+		return fmt.Errorf("ask for the server's settings: %w", err)
+	}
+	p.server.Version = p.server.Settings["server_version"]
+	delete(p.server.Settings, "server_version")
+	if err := conn.QueryRow(ctx, `SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int - count(*)::int
+		FROM pg_stat_activity WHERE backend_type = 'client backend'`).Scan(&p.spare); err != nil {
+		return fmt.Errorf("ask for the server's connections: %w", err)
+	}
+	var n int64
+	p.counter = conn.QueryRow(ctx, "SELECT count(*) FROM pg_stat_statements WHERE calls < 0").Scan(&n) == nil
+	return nil
+}
+
+// close drops the schemas, and the server if it is ours.
+func (p *place) close() error {
+	if p.own != nil {
+		return p.own.Stop()
+	}
+	if len(p.made) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	conn, err := p.connect(ctx)
+	if err != nil {
+		return fmt.Errorf("drop the schemas %s_…: %w", p.prefix, err)
+	}
+	defer conn.Close(ctx) //nolint:errcheck // nothing is open
+	var errs []error
+	for name := range p.made {
+		if _, err := conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{name}.Sanitize()+" CASCADE"); err != nil {
+			errs = append(errs, fmt.Errorf("drop schema %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// connect opens one connection of a client.
+func (p *place) connect(ctx context.Context) (*pgx.Conn, error) {
+	cfg, err := pgx.ParseConfig(p.url)
+	if err != nil {
+		return nil, fmt.Errorf("read the database's URL: %w", err)
+	}
+	queue.Harden(cfg, "notifyworker bench")
+	conn, err := pgx.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	return conn, nil
+}
+
+// withConns calls f with n connections and closes them.
+func (p *place) withConns(ctx context.Context, n int, f func([]*pgx.Conn) error) error {
+	conns := make([]*pgx.Conn, 0, n)
+	defer func() {
+		for _, c := range conns {
+			c.Close(context.WithoutCancel(ctx)) //nolint:errcheck // each statement was committed
+		}
+	}()
+	for range n {
+		c, err := p.connect(ctx)
+		if err != nil {
+			return err
+		}
+		conns = append(conns, c)
+	}
+	return f(conns)
+}
+
+// withConn is withConns for one.
+func (p *place) withConn(ctx context.Context, f func(*pgx.Conn) error) error {
+	return p.withConns(ctx, 1, func(c []*pgx.Conn) error { return f(c[0]) })
+}
