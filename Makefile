@@ -5,7 +5,7 @@ TOOL      = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 20s
 SOAK     ?= 10m
 
-.PHONY: all build demo test deps test18 test15 short lint fmt fuzz bench soak clean
+.PHONY: all build demo test deps test18 test15 short lint fmt fuzz bench microbench soak clean
 
 all: lint test
 
@@ -42,7 +42,10 @@ fuzz:             ## each fuzz target for FUZZTIME
 	  for n in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\).*/\1/p' $$f); do \
 	    echo "$$n in $$(dirname $$f)"; $(GO) test -run '^$$' -fuzz "^$$n$$" -fuzztime $(FUZZTIME) $$(dirname $$f) || exit 1; done; done
 
-bench:            ## Go benchmarks of the hot paths, on a PostgreSQL with durable settings
+bench:            ## notifyworker measured beside polling and other ways, in three minutes, on a PostgreSQL of its own
+	$(GO) run ./cmd/notifyworker bench --short
+
+microbench:       ## Go benchmarks of the hot paths, on a PostgreSQL with durable settings
 	NOTIFYWORKER_PG_DURABLE=1 $(GO) test -run '^$$' -bench . -benchtime 2s ./internal/... ./integration/...
 
 soak:             ## the fault tests in their long form, SOAK each; several at once

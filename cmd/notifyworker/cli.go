@@ -12,6 +12,7 @@ type cli struct {
 	Run     runCmd     `cmd:"" help:"Work jobs until told to stop."`
 	Migrate migrateCmd `cmd:"" help:"Install or update the schema."`
 	Demo    demoCmd    `cmd:"" help:"Show it at work, with a PostgreSQL of its own; needs nothing."`
+	Bench   benchCmd   `cmd:"" help:"Measure it, beside polling and other ways; needs nothing."`
 	Load    loadCmd    `cmd:"" help:"Publish a file of supplier tariffs, as an API pod would."`
 	Enqueue enqueueCmd `cmd:"" help:"Enqueue a price refresh or another job."`
 	Refresh refreshCmd `cmd:"" help:"Refresh a whole catalog, or some of its products."`

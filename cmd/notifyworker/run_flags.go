@@ -45,6 +45,8 @@ type runFlags struct {
 
 	LogFormat string `group:"Log" env:"NOTIFYWORKER_LOG_FORMAT" placeholder:"FORMAT" help:"text or json (default text)."`
 	LogLevel  string `group:"Log" env:"NOTIFYWORKER_LOG_LEVEL" placeholder:"LEVEL" help:"debug, info, warn or error (default info)."`
+
+	Bench string `hidden:"" help:"Work the jobs of the benchmark, which do nothing: quiet, or tell when each starts."`
 }
 
 // workerSettings are the same, checked.
@@ -64,6 +66,7 @@ type workerSettings struct {
 	retain        queue.Retention
 	logJSON       bool
 	logLevel      zerolog.Level
+	bench         string // "" outside of a benchmark
 }
 
 type engineSettings struct {
@@ -101,6 +104,7 @@ func (f *runFlags) check(file fileConfig) (workerSettings, error) {
 	s.http = r.address("http", f.HTTP, "127.0.0.1:9787")
 	s.retain = queue.Retention{Completed: r.age("retain_completed", f.RetainCompleted, 7*24*time.Hour), Failed: r.age("retain_failed", f.RetainFailed, 0)}
 	s.logJSON = r.oneOf("log_format", f.LogFormat, "text", "text", "json") == "json"
+	s.bench = f.Bench
 	s.logLevel, _ = zerolog.ParseLevel(r.oneOf("log_level", f.LogLevel, "info", "debug", "info", "warn", "error"))
 	f.checkEngine(r, &s)
 	f.checkTypes(r, &s, file)

@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"notifyworker/internal/bench"
 	"notifyworker/internal/engine"
 	"notifyworker/internal/handler"
 	"notifyworker/internal/listen"
@@ -144,6 +145,9 @@ func (s workerSettings) newEngine(pool *pgxpool.Pool, on shard, id string, log z
 // newHandlers makes the handlers of all types but PRICE_REFRESH, and makes sure that their functions exist.
 func (s workerSettings) newHandlers(ctx context.Context, pool *pgxpool.Pool, on shard) (map[string]queue.Handler, error) {
 	handlers := map[string]queue.Handler{}
+	if s.bench != "" {
+		handlers = bench.Handlers(os.Stdout, s.bench == "tell")
+	}
 	var errs []error
 	for name, h := range s.handlers {
 		var made queue.Handler

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"notifyworker/internal/bench"
+)
+
+type benchCmd struct {
+	DatabaseURL string `placeholder:"URL" help:"Measure this database, in new schemas that are dropped at the end, instead of bringing a server along."`
+	Postgres    string `env:"NOTIFYWORKER_PG" placeholder:"WHICH" help:"Whose PostgreSQL to start: auto, npm, system, a major such as 18, or a folder of binaries (default auto)."`
+	Only        string `placeholder:"SECTIONS" help:"What to measure, such as latency,drain (default all: latency, enqueue, drain, cost, catalog, addition, due, fleet)."`
+	Short       bool   `help:"Within three minutes: fewer and shorter rounds."`
+	Duration    string `placeholder:"DURATION" help:"How long one contender is measured at a time (default 3s, with --short 700ms)."`
+	Rounds      string `placeholder:"N" help:"How often each contender's turn comes; figures are the medians (default 5, with --short 2)."`
+	JSON        bool   `name:"json" help:"Print JSON instead of tables."`
+	HTML        string `name:"html" placeholder:"FILE" help:"Write a page with plots, too; it needs no network."`
+	SVG         string `name:"svg" placeholder:"FILE" help:"Write the plots alone, too."`
+}
+
+func (c *benchCmd) Run(e *environment) error {
+	r := &reader{}
+	cfg := bench.Config{
+		DatabaseURL: c.DatabaseURL, Postgres: c.Postgres, Short: c.Short, Version: version(), Progress: e.stderr, Terminal: isTerminal(os.Stderr),
+		Slice: r.duration("duration", c.Duration, 0, 50*time.Millisecond, 10*time.Minute), Rounds: r.integer("rounds", c.Rounds, 0, 1, 1000),
+	}
+	for name := range strings.SplitSeq(c.Only, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			cfg.Only = append(cfg.Only, name)
+		}
+	}
+	if err := errors.Join(r.err(), cfg.Check()); err != nil {
+		return usageError{err}
+	}
+	var err error
+	if cfg.Executable, err = os.Executable(); err != nil {
+		return fmt.Errorf("find this program, which is started as worker processes: %w", err)
+	}
+	report, err := c.measure(e, cfg)
+	if err != nil {
+		return err
+	}
+	for path, write := range map[string]func(io.Writer) error{c.HTML: report.WriteHTML, c.SVG: report.WriteSVG} {
+		if path != "" {
+			if err := writeTo(path, write); err != nil {
+				return err
+			}
+		}
+	}
+	if c.JSON {
+		return report.WriteJSON(e.stdout)
+	}
+	return report.WriteText(e.stdout)
+}
+
+// measure runs it until its end or a signal: the first one cleans up, the second ends at once.
+func (c *benchCmd) measure(e *environment, cfg bench.Config) (*bench.Report, error) {
+	stop, end, release := twoSignals(e.ctx, func(s os.Signal) { fmt.Fprintf(e.stderr, "\n%v: cleaning up\n", s) })
+	defer release()
+	ctx, done := withGoRun(stop, cfg.Executable)
+	defer done()
+	type outcome struct {
+		report *bench.Report
+		err    error
+	}
+	result := make(chan outcome, 1)
+	go func() {
+		report, err := bench.Run(ctx, cfg)
+		result <- outcome{report, err}
+	}()
+	select {
+	case out := <-result:
+		if ctx.Err() != nil && out.err != nil {
+			return nil, exitError{exitFailure, "ended before all was measured: " + out.err.Error()}
+		}
+		return out.report, out.err
+	case <-end.Done(): // at once: workers end with this process, the server has a guard; schemas in a named database stay
+		var second secondSignal
+		errors.As(context.Cause(end), &second)
+		return nil, exitError{second.code(), second.Error()}
+	}
+}
+
+// writeTo makes a file of what write writes.
+func writeTo(path string, write func(io.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}

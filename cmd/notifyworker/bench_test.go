@@ -1,0 +1,119 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"notifyworker/internal/bench"
+	"notifyworker/internal/pgtest"
+)
+
+func TestBenchMeasuresAllAndLeavesNothing(t *testing.T) {
+	db := pgtest.Empty(t)
+	page := filepath.Join(t.TempDir(), "report.html")
+	b := start(t, nil, "bench", "--database-url="+db.URL, "--short", "--rounds=1", "--duration=100ms", "--json", "--html="+page)
+	if code := b.code(5 * time.Minute); code != exitOK {
+		t.Fatalf("exit code %d", code)
+	}
+	text := b.out.String()
+	begin := strings.Index(text, "{\n")
+	if begin < 0 {
+		t.Fatal("no JSON is printed")
+	}
+	d := json.NewDecoder(strings.NewReader(text[begin:]))
+	d.DisallowUnknownFields()
+	var report bench.Report
+	if err := d.Decode(&report); err != nil {
+		t.Fatalf("the JSON is not a report's: %v", err)
+	}
+	var names []string
+	for _, s := range report.Sections {
+		names = append(names, s.Name)
+		if s.About == "" || len(s.Tables) == 0 || len(s.Targets) == 0 {
+			t.Errorf("section %s lacks something: %+v", s.Name, s)
+		}
+		for _, n := range s.Notes {
+			t.Logf("%s: %s", s.Name, n)
+		}
+		for _, table := range s.Tables {
+			if len(table.Rows) == 0 {
+				t.Errorf("%s, %s is empty", s.Name, table.Title)
+			}
+			for _, row := range table.Rows {
+				if len(row.Values) != len(table.Columns) {
+					t.Errorf("%s, %s, %s has %d values for %d columns", s.Name, table.Title, row.Name, len(row.Values), len(table.Columns))
+				}
+			}
+		}
+	}
+	if !slices.Equal(names, bench.Names()) {
+		t.Errorf("sections %v, want %v", names, bench.Names())
+	}
+	if report.Server.Own || report.Server.Version == "" || report.Rounds != 1 || report.SliceSeconds != 0.1 {
+		t.Errorf("the head is %+v", report)
+	}
+	for _, row := range report.Sections[0].Tables[0].Rows[:5] { // who is woken has started a job or two in any time
+		if !(row.Values[0] >= 0) || row.Values[4] < 1 {
+			t.Errorf("idle latency of %s: %v", row.Name, row.Values)
+		}
+	}
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "</html>") {
+		t.Errorf("the page: %v", err)
+	}
+	wantNoBench(t, db, b)
+}
+
+func TestAStoppedBenchLeavesNothing(t *testing.T) {
+	db := pgtest.Empty(t)
+	b := start(t, nil, "bench", "--database-url="+db.URL, "--only=drain,latency", "--rounds=1", "--duration=30s")
+	for !strings.Contains(b.out.String(), "idle latency") {
+		select {
+		case <-b.done:
+			t.Fatal("the benchmark ended")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	b.signal(syscall.SIGINT)
+	if code := b.code(60 * time.Second); code != exitFailure {
+		t.Errorf("exit code %d, want %d", code, exitFailure)
+	}
+	wantAll(t, b.out.String(), "interrupt: cleaning up", "ended before all was measured: section latency: stopped by interrupt")
+	wantNoBench(t, db, b)
+}
+
+func TestBenchOnItsOwnServerShowsTables(t *testing.T) {
+	env := demoEnvironment(t)
+	b := start(t, env, "bench", "--short", "--rounds=1", "--duration=50ms", "--only=drain")
+	if code := b.code(90 * time.Second); code != exitOK {
+		t.Fatalf("exit code %d", code)
+	}
+	wantAll(t, b.out.String(), "DRAINING (drain)", "jobs/s", "TARGETS", "durable")
+	wantNothingLeft(t, b)
+}
+
+func TestBenchSaysWhatCanBeMeasured(t *testing.T) {
+	b := start(t, nil, "bench", "--only=speed", "--rounds=0")
+	if code := b.code(20 * time.Second); code != exitUsage {
+		t.Errorf("exit code %d, want %d", code, exitUsage)
+	}
+	wantAll(t, b.out.String(), `no section "speed"`, "latency,enqueue", "rounds")
+	b = start(t, nil, "bench", "--help")
+	b.code(20 * time.Second)
+	help := strings.Join(strings.Fields(b.out.String()), " ")
+	if want := "(default all: " + strings.Join(bench.Names(), ", ") + ")"; !strings.Contains(help, want) {
+		t.Errorf("the help does not say %q:\n%s", want, help)
+	}
+}
+
+// wantNoBench looks for schemas and processes.
+func wantNoBench(t *testing.T, db *pgtest.Database, b *command) {
+	t.Helper()
+	until(t, db.Conn(t), "no schema is left", "SELECT count(*) = 0 FROM pg_namespace WHERE nspname LIKE 'notifyworker%'")
+	until(t, db.Conn(t), "no connection is left", "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name LIKE 'notifyworker%'")
+}
