@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,15 +14,16 @@ import (
 )
 
 type benchCmd struct {
-	DatabaseURL string `placeholder:"URL" help:"Measure this database, in new schemas that are dropped at the end, instead of bringing a server along."`
-	Postgres    string `env:"NOTIFYWORKER_PG" placeholder:"WHICH" help:"Whose PostgreSQL to start: auto, npm, system, a major such as 18, or a folder of binaries (default auto)."`
-	Only        string `placeholder:"SECTIONS" help:"What to measure, such as latency,drain (default all: latency, enqueue, drain, cost, catalog, addition, due, fleet)."`
-	Short       bool   `help:"Within three minutes: fewer and shorter rounds."`
-	Duration    string `placeholder:"DURATION" help:"How long one contender is measured at a time (default 3s, with --short 700ms)."`
-	Rounds      string `placeholder:"N" help:"How often each contender's turn comes; figures are the medians (default 5, with --short 2)."`
-	JSON        bool   `name:"json" help:"Print JSON instead of tables."`
-	HTML        string `name:"html" placeholder:"FILE" help:"Write a page with plots, too; it needs no network."`
-	SVG         string `name:"svg" placeholder:"FILE" help:"Write the plots alone, too."`
+	DatabaseURL string   `placeholder:"URL" help:"Measure this database, in new schemas that are dropped at the end, instead of bringing a server along."`
+	Postgres    string   `env:"NOTIFYWORKER_PG" placeholder:"WHICH" help:"Whose PostgreSQL to start: auto, npm, system, a major such as 18, or a folder of binaries (default auto)."`
+	Only        string   `placeholder:"SECTIONS" help:"What to measure, such as latency,drain (default all: latency, enqueue, drain, cost, catalog, addition, due, fleet)."`
+	Short       bool     `help:"Within three minutes: fewer and shorter rounds."`
+	Duration    string   `placeholder:"DURATION" help:"How long one contender is measured at a time (default 3s, with --short 700ms)."`
+	Rounds      string   `placeholder:"N" help:"How often each contender's turn comes; figures are the medians (default 5, with --short 2)."`
+	From        []string `placeholder:"FILE" help:"Measure nothing, but show what was measured before and kept as JSON; may be repeated."`
+	JSON        bool     `name:"json" help:"Print JSON instead of tables."`
+	HTML        string   `name:"html" placeholder:"FILE" help:"Write a page with plots, too; it needs no network."`
+	SVG         string   `name:"svg" placeholder:"FILE" help:"Write the plots alone, too."`
 }
 
 func (c *benchCmd) Run(e *environment) error {
@@ -42,7 +44,10 @@ func (c *benchCmd) Run(e *environment) error {
 	if cfg.Executable, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this program, which is started as worker processes: %w", err)
 	}
-	report, err := c.measure(e, cfg)
+	report, err := c.kept(cfg.Only)
+	if err == nil && report == nil {
+		report, err = c.measure(e, cfg)
+	}
 	if err != nil {
 		return err
 	}
@@ -57,6 +62,26 @@ func (c *benchCmd) Run(e *environment) error {
 		return report.WriteJSON(e.stdout)
 	}
 	return report.WriteText(e.stdout)
+}
+
+// kept reads earlier reports; it returns nil when none is asked for.
+func (c *benchCmd) kept(only []string) (*bench.Report, error) {
+	var files []io.Reader
+	for _, path := range c.From {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read the report: %w", err)
+		}
+		files = append(files, bytes.NewReader(text))
+	}
+	if len(files) == 0 {
+		return nil, nil
+	}
+	report, err := bench.Read(files...)
+	if err == nil {
+		report.Only(only)
+	}
+	return report, err
 }
 
 // measure runs it until its end or a signal: the first one cleans up, the second ends at once.

@@ -13,7 +13,12 @@ const costAbout = `One worker, a process with its defaults. A job: statements th
 	`16 clients that insert as fast as they can. Idle: what it does with nothing to do. Memory is the process's resident set, the largest that was seen.`
 
 // costLoads are jobs a second; 0 is as many as the clients can insert.
-var costLoads = []float64{20, 200, 0}
+func costLoads(r *run) []float64 {
+	if r.cfg.Short {
+		return []float64{200, 0}
+	}
+	return []float64{20, 200, 0}
+}
 
 func costContenders() []*contender {
 	return []*contender{
@@ -23,7 +28,7 @@ func costContenders() []*contender {
 	}
 }
 
-func costSteps(r *run) int { return 1 + r.cfg.Rounds*len(costLoads)*len(costContenders()) }
+func costSteps(r *run) int { return 1 + r.cfg.Rounds*len(costLoads(r))*len(costContenders()) }
 
 // cost is one turn.
 type cost struct {
@@ -51,12 +56,13 @@ func measureCost(ctx context.Context, r *run, s *Section) error {
 		t.Rows = append(t.Rows, row(c.name, idle[i].statements, idle[i].cpu, idle[i].rss))
 	}
 	s.Tables = append(s.Tables, t)
-	turns := make([][][]cost, len(costLoads)) // by load and contender
-	for l := range costLoads {
+	loads := costLoads(r)
+	turns := make([][][]cost, len(loads)) // by load and contender
+	for l := range loads {
 		turns[l] = make([][]cost, len(cs))
 	}
 	for n := range r.cfg.Rounds {
-		for l, rate := range costLoads {
+		for l, rate := range loads {
 			for i, c := range cs {
 				r.step("cost of a job %s, round %d: %s", loadName(rate), n+1, c.name)
 				one, err := r.costTurn(ctx, c, rate)
@@ -68,7 +74,7 @@ func measureCost(ctx context.Context, r *run, s *Section) error {
 		}
 	}
 	peak := 0.0
-	for l, rate := range costLoads {
+	for l, rate := range loads {
 		t := Table{Title: loadName(rate), Columns: []Column{{"statements a job", ""}, {"processor a 1,000 jobs", "ms"}, {"memory", "MiB"}, {"done/s", ""}}}
 		for i, c := range cs {
 			x := turns[l][i]
@@ -152,7 +158,7 @@ func (r *run) costTurn(ctx context.Context, c *contender, rate float64) (out cos
 			if rate > 0 {
 				_, err = r.openLoop(ctx, c, rate, r.cfg.Slice)
 			} else {
-				_, err = r.insertLoop(ctx, c, fullClients)
+				_, err = r.insertLoop(ctx, c, fullClients, max(r.cfg.Slice, 2*c.poll)) // who polls must have had a look
 			}
 			if err != nil {
 				return err

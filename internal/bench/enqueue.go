@@ -103,7 +103,7 @@ func (r *run) insertTurn(ctx context.Context, c *contender, clients int) (made, 
 				return err
 			}
 		}
-		n, err := r.insertLoop(ctx, c, clients)
+		n, err := r.insertLoop(ctx, c, clients, r.cfg.Slice)
 		if err != nil {
 			return err
 		}
@@ -116,8 +116,8 @@ func (r *run) insertTurn(ctx context.Context, c *contender, clients int) (made, 
 	return made, done, err
 }
 
-// insertLoop lets clients insert jobs as fast as they can for a slice of time. Only commits within it count.
-func (r *run) insertLoop(ctx context.Context, c *contender, clients int) (n int, err error) {
+// insertLoop lets clients insert jobs as fast as they can for so long. Only commits within that time count.
+func (r *run) insertLoop(ctx context.Context, c *contender, clients int, d time.Duration) (n int, err error) {
 	sql := "INSERT /* bench client */ INTO " + pgx.Identifier{c.schema, "jobs"}.Sanitize() + " (type) VALUES ('" + jobType + "')"
 	var prepared sync.WaitGroup // the time begins when all are
 	prepared.Add(clients)
@@ -128,7 +128,7 @@ func (r *run) insertLoop(ctx context.Context, c *contender, clients int) (n int,
 			return 0, err
 		}
 		prepared.Wait()
-		for end := time.Now().Add(r.cfg.Slice); ; n++ {
+		for end := time.Now().Add(d); ; n++ {
 			if _, err := conn.Exec(ctx, sql); err != nil {
 				return n, err
 			}

@@ -20,7 +20,8 @@ const (
 
 const latencyAbout = `Time from the acknowledgement of the client's COMMIT to the start of the handler; one clock, since workers and clients are in one process. ` +
 	`Idle: one job at a time, the workers asleep. At 200 jobs a second: 8 clients, each at random times. ` +
-	`At saturation: 16 clients, each with its next job as soon as its last one has started. ` +
+	`At saturation: 16 clients, each with its next job as soon as its last one has started; a worker whose slots were all filled by a look ` +
+	`looks again at once, so who polls hardly polls then. ` +
 	`"floor" is a bare connection that listens and one prepared statement that reserves from one plain table, with a trigger that always notifies: nothing is folded, concluded, ` +
 	`leased or rescued. A price refresh is of a catalog of its own.`
 

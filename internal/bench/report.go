@@ -2,8 +2,11 @@ package bench
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -143,6 +146,36 @@ func row(name string, values ...float64) Row {
 		r.Values = append(r.Values, Number(v))
 	}
 	return r
+}
+
+// Read reads reports that were written as JSON and makes one of them: the head of the first, and the sections of all.
+func Read(from ...io.Reader) (*Report, error) {
+	var all *Report
+	for i, f := range from {
+		d := json.NewDecoder(f)
+		d.DisallowUnknownFields()
+		r := &Report{}
+		if err := d.Decode(r); err != nil {
+			return nil, fmt.Errorf("read report %d: %w", i+1, err)
+		}
+		if all == nil {
+			all = r
+			continue
+		}
+		all.TookSeconds += r.TookSeconds
+		all.Sections = append(all.Sections, r.Sections...)
+	}
+	if all == nil {
+		return nil, errors.New("there is no report to read")
+	}
+	return all, nil
+}
+
+// Only leaves the sections of these names; none means all.
+func (r *Report) Only(names []string) {
+	if len(names) > 0 {
+		r.Sections = slices.DeleteFunc(r.Sections, func(s Section) bool { return !slices.Contains(names, s.Name) })
+	}
 }
 
 // WriteJSON writes the report with indentation.

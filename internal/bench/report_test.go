@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"io"
@@ -41,15 +40,25 @@ func TestJSONKeepsWhatWasMeasured(t *testing.T) {
 	if err := sample().WriteJSON(&b); err != nil {
 		t.Fatal(err)
 	}
-	var back Report
-	d := json.NewDecoder(strings.NewReader(b.String()))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&back); err != nil {
+	back, err := Read(strings.NewReader(b.String()), strings.NewReader(b.String()))
+	if err != nil {
 		t.Fatal(err)
+	}
+	if len(back.Sections) != 2 || back.TookSeconds != 123 {
+		t.Errorf("two reports make %d sections of %v s", len(back.Sections), back.TookSeconds)
+	}
+	if _, err := Read(strings.NewReader(`{"speed": 1}`)); err == nil || !strings.Contains(err.Error(), "speed") {
+		t.Errorf("what is no report: %v", err)
 	}
 	rows := back.Sections[0].Tables[0].Rows
 	if rows[0].Values[0] != 0.45 || !math.IsNaN(float64(rows[1].Values[1])) || rows[1].Errors != 3 || !back.Sections[0].Targets[0].Met || back.Sections[0].Targets[1].Met || back.Sections[0].Targets[2].Met {
 		t.Errorf("got back %+v", back)
+	}
+	if back.Only(nil); len(back.Sections) != 2 {
+		t.Error("all are asked for, and some are gone")
+	}
+	if back.Only([]string{"drain"}); len(back.Sections) != 0 {
+		t.Error("a section is left that was not asked for")
 	}
 }
 
