@@ -1,9 +1,13 @@
 package integration
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"notifyworker/internal/queue"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 func TestABoundedReservationOfMarkedAdditionsKeepsTheIDsThatCallersWereTold(t *testing.T) {
@@ -105,5 +109,107 @@ func TestARowThatSomebodyHasLockedDoesNotHoldUpWhoTookItsIDs(t *testing.T) {
 			}
 			tb.commit(client)
 		})
+	}
+}
+
+func TestACancelTakesAlongTheIDsThatHaveJoined(t *testing.T) {
+	tb := newTable(t, queue.Config{})
+	a := tb.enqueue("c", `["p1"]`)
+	tb.enqueue("c", `["p2"]`)
+	tb.enqueueRR("c", `["p3"]`)
+	client := tb.begin(readCommitted)
+	tb.run(client, `SELECT notifyworker.enqueue_price_refresh('c', '["p4"]')`)
+	tb.exec(`SELECT notifyworker.cancel($1)`, a)
+	tb.commit(client)
+	if got := tb.ids(a); tb.status(a) != "FAILED" || got != `["p1", "p2", "p3"]` {
+		t.Errorf("job %d is %s with %s", a, tb.status(a), got)
+	}
+	tb.sound()
+	tb.due()
+	if j := tb.reserveOne(); tb.ids(j.ID) != `["p4"]` {
+		t.Errorf("what was under way is a job with %s", tb.ids(j.ID))
+	}
+}
+
+func TestAMarkedAdditionOfATenantThatIsNotThereIsRefused(t *testing.T) {
+	tb := newTable(t, queue.Config{})
+	c := tb.begin(repeatableRead)
+	_, err := c.Exec(t.Context(), `SELECT notifyworker.enqueue_price_refresh('c', '["p"]', tenant_id => $1)`, otherTenant)
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || pg.Code != "23503" || pg.Hint == "" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// neighbour is a catalog of the same lock stripe.
+func (tb *table) neighbour(catalog string) string {
+	tb.t.Helper()
+	return one[string](tb, `SELECT c FROM (SELECT 'n' || g AS c FROM generate_series(1, 100000) g) x
+		WHERE notifyworker.catalog_stripe($2, c) = notifyworker.catalog_stripe($2, $1) LIMIT 1`, catalog, queue.DefaultTenant)
+}
+
+func TestCatalogsOfOneStripeCostEachOtherASuccessorAndNothingElse(t *testing.T) {
+	tb := newTable(t, queue.Config{})
+	near := tb.neighbour("c")
+	client := tb.begin(readCommitted)
+	tb.run(client, `SELECT notifyworker.enqueue_price_refresh($1, '["n1"]')`, near)
+	tb.enqueue("c", `["p1"]`) // "creating" is the neighbour's: a marked addition
+	j := tb.reserveOne()
+	if out := tb.requeue(j, queue.CauseRefused); out.Verdict != queue.Merged {
+		t.Errorf("got %+v", out)
+	}
+	tb.due()
+	again := tb.reserveOne()
+	if tb.ids(again.ID) != `["p1"]` || tb.into(j.ID) != again.ID {
+		t.Errorf("job %d has %s; job %d says that %d has its ids", again.ID, tb.ids(again.ID), j.ID, tb.into(j.ID))
+	}
+	tb.complete(again)
+	tb.commit(client)
+	tb.complete(tb.reserveOne())
+	tb.sound()
+}
+
+// A plain INSERT that could not get "creating", because of a neighbour, is the one thing that an enqueue may still meet on the
+// unique index. It waits, as the INSERT would, and joins.
+func TestAnEnqueueThatMeetsAPlainInsertOnTheIndexJoinsIt(t *testing.T) {
+	for _, end := range []string{"COMMIT", "ROLLBACK"} {
+		tb := newTable(t, queue.Config{})
+		near, other := tb.begin(readCommitted), tb.begin(readCommitted)
+		tb.run(near, `SELECT notifyworker.enqueue_price_refresh($1, '["n1"]')`, tb.neighbour("c"))
+		tb.run(other, `INSERT INTO notifyworker.jobs (type, config) VALUES ('PRICE_REFRESH', '{"catalogId": "c", "productIds": ["p1"]}')`)
+		tb.run(near, `ROLLBACK`)
+		ended := tb.later(tb.db.Conn(t), `SELECT notifyworker.enqueue_price_refresh('c', '["p2"]')`)
+		tb.run(other, end)
+		if err := ended(); err != nil {
+			t.Fatalf("%s: %v", end, err)
+		}
+		want := map[string]string{"COMMIT": `["p1", "p2"]`, "ROLLBACK": `["p2"]`}[end]
+		if j := tb.reserveOne(); tb.ids(j.ID) != want {
+			t.Errorf("%s: got %s, want %s", end, tb.ids(j.ID), want)
+		}
+		tb.sound()
+	}
+}
+
+func TestManyCatalogsInOneTransactionFitIntoTheLockTable(t *testing.T) {
+	tb := newTable(t, queue.Config{})
+	n := 20_000
+	if testing.Short() {
+		n = 5_000
+	}
+	tb.exec(`SELECT notifyworker.enqueue_price_refreshes((SELECT jsonb_agg(jsonb_build_object('catalogId', 'c' || g, 'productIds', '["p"]'::jsonb)) FROM generate_series(1, $1::int) g))`, n)
+	client := tb.begin(readCommitted)
+	tb.run(client, `SELECT notifyworker.enqueue_price_refresh('c' || g, '["q"]') FROM generate_series(1, $1::int) g`, n)
+	if locks := one[int](tb, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = $1`, client.PgConn().PID()); locks > 2048 {
+		t.Errorf("%d catalogs hold %d advisory locks", n, locks)
+	}
+	r, err := tb.Reserve(context.Background(), 1000)
+	if err != nil || len(r.Jobs) != 1000 {
+		t.Errorf("reserved %d jobs, %v", len(r.Jobs), err)
+	}
+	tb.commit(client)
+	tb.sound()
+	if got := one[int](tb, `SELECT count(*) FROM notifyworker.job_additions`); got != n {
+		t.Errorf("%d additions, want %d", got, n)
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // more is what the triples need beyond the acts of the pairs.
-var more = struct{ reserveComplete, reserveRefuse, refuse, rescue, reserve, enqueue, enqueueMany, rolledBack, raw, rawPending, rawRolledBack act }{
+var more = struct{ reserveComplete, reserveRefuse, refuse, rescue, reserve, enqueue, enqueueMany, rolledBack, raw, rawPending, rawRolledBack, replay act }{
 	reserveComplete: workerAct("reserve and complete", func(k *worker) *worker { return k.reserve(10).complete() }),
 	reserveRefuse:   workerAct("reserve and refuse", func(k *worker) *worker { return k.reserve(10).backAll() }),
 	refuse:          workerAct("refuse", func(k *worker) *worker { return k.back(queue.CauseRefused, time.Second) }),
@@ -20,6 +20,7 @@ var more = struct{ reserveComplete, reserveRefuse, refuse, rescue, reserve, enqu
 	rolledBack:      clientAct("enqueue rolled back", func(c *client) schedule.Session { return c.enqueue("c", c.name).end(false) }),
 	raw:             clientAct("raw INSERT", func(c *client) schedule.Session { return c.rawInsert(c.name).end(true, "40001") }),
 	rawPending:      clientAct("raw UPDATE to PENDING", func(c *client) schedule.Session { return c.rawPending().end(true, "40001") }),
+	replay:          clientAct("replay", func(c *client) schedule.Session { return c.call("replay", &c.w.failed, schedule.ForWorkers).end(true) }),
 	rawRolledBack:   clientAct("raw INSERT rolled back", func(c *client) schedule.Session { return c.rawInsert(c.name).end(false) }),
 }
 
@@ -40,6 +41,8 @@ func TestTriplesInEveryOrder(t *testing.T) {
 		{"an enqueuer at REPEATABLE READ, a reservation and a requeue", aJobWaits, []act{more.enqueue, more.reserve, more.refuse}, []string{rr, rc, rc}},
 		{"an enqueuer at REPEATABLE READ, a first one and a reservation", nothingWaits, []act{more.enqueue, more.enqueue, more.reserve}, []string{rr, rc, rc}},
 		{"two enqueuers at REPEATABLE READ and a reservation", nothingWaits, []act{more.enqueue, more.enqueue, more.reserve}, []string{rr, rr, rc}},
+		{"an enqueuer at REPEATABLE READ and two reservations", nothingWaits, []act{more.enqueue, more.reserve, more.reserve}, []string{rr, rc, rc}},
+		{"a replay at REPEATABLE READ, an enqueuer and a reservation", nothingWaits, []act{more.replay, more.enqueue, more.reserve}, []string{rr, rc, rc}},
 		{"a raw INSERT, an enqueue and a reservation", nothingWaits, []act{more.raw, more.enqueue, more.reserve}, []string{rc, rc, rc}},
 		{"a raw INSERT rolled back, another and an enqueue", nothingWaits, []act{more.rawRolledBack, more.raw, more.enqueue}, []string{rc, rc, rc}},
 		{"a first enqueue rolled back, a raw INSERT and an enqueue", nothingWaits, []act{more.rolledBack, more.raw, more.enqueue}, []string{rc, rc, rc}},

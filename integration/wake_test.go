@@ -256,3 +256,29 @@ func TestACommitNotifiesAtOnceWhileAWorkerHoldsTheBarrier(t *testing.T) {
 		t.Errorf("%d notifications, %v", n, err)
 	}
 }
+
+func TestAnOpenTransactionHoldsNoBarrier(t *testing.T) {
+	tb := newTable(t, queue.Config{})
+	client := tb.begin(readCommitted)
+	tb.run(client, `SELECT notifyworker.enqueue_price_refresh('c', '["p"]'), notifyworker.enqueue_job('t')`)
+	tb.run(client, `INSERT INTO notifyworker.jobs (type) VALUES ('u')`)
+	if ok, err := tb.Barrier(t.Context()); err != nil || !ok {
+		t.Errorf("the barrier: %v, %v", ok, err)
+	}
+	tb.commit(client)
+}
+
+func TestABarrierThatIsHeldForLongSaysSo(t *testing.T) {
+	tb := newTable(t, queue.Config{})
+	client := tb.begin(readCommitted)
+	tb.run(client, `SELECT notifyworker.enqueue_job('t')`)
+	tb.run(client, insertsNow)
+	var ok bool
+	if err := tb.pool.QueryRow(t.Context(), `SELECT notifyworker.barrier(20)`).Scan(&ok); err != nil || ok {
+		t.Errorf("the barrier: %v, %v: a worker would trust its sleep", ok, err)
+	}
+	tb.commit(client)
+	if err := tb.pool.QueryRow(t.Context(), `SELECT notifyworker.barrier(20000)`).Scan(&ok); err != nil || !ok {
+		t.Errorf("the barrier: %v, %v", ok, err)
+	}
+}
