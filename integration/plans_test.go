@@ -16,13 +16,13 @@ import (
 const historyRows = 200_000
 
 // longHistory is a table with many finished jobs, and some hundred that wait or run.
-func longHistory(t *testing.T) *table {
+func longHistory(t *testing.T, rows int) *table {
 	tb := newTable(t, queue.Config{})
 	tb.exec(`ALTER TABLE notifyworker.jobs DISABLE TRIGGER USER`)
 	tb.exec(`INSERT INTO notifyworker.jobs (type, status, config, created_at, run_after, started_at, finished_at, duration_ms)
 		SELECT (ARRAY['PRICE_REFRESH', 'csv_import', 'send_report'])[1 + g % 3], CASE WHEN g % 50 = 0 THEN 'FAILED' ELSE 'COMPLETED' END,
 		       jsonb_build_object('catalogId', 'c' || g % 500, 'productIds', '["p"]'::jsonb), d, d, d, d + interval '1 s', g % 1000
-		  FROM (SELECT g, now() - interval '1 h' - g * interval '1 s' AS d FROM generate_series(1, $1::int) g) x`, historyRows)
+		  FROM (SELECT g, now() - interval '1 h' - g * interval '1 s' AS d FROM generate_series(1, $1::int) g) x`, rows)
 	tb.exec(`INSERT INTO notifyworker.jobs (type, status, config, lock_token, lease_expires_at, started_at)
 		SELECT 'PRICE_REFRESH', 'RUNNING', jsonb_build_object('catalogId', 'c' || g, 'productIds', '["p"]'::jsonb), gen_random_uuid(),
 		       now() + CASE WHEN g <= 5 THEN interval '-1 s' ELSE interval '1 h' END, now() FROM generate_series(1, 100) g`)
@@ -62,7 +62,11 @@ func scansOf(t *testing.T, c *pgx.Conn) scans {
 }
 
 func TestB41NoCallReadsTheHistory(t *testing.T) {
-	tb := longHistory(t)
+	rows := historyRows
+	if testing.Short() {
+		rows /= 4
+	}
+	tb := longHistory(t, rows)
 	call := func(sql string, args ...any) func(context.Context, *queue.Store, *pgx.Conn) error {
 		return func(ctx context.Context, _ *queue.Store, c *pgx.Conn) error {
 			_, err := c.Exec(ctx, sql, args...)

@@ -57,6 +57,9 @@ func (th *theatre) everyOrder(t *testing.T, name string, sc scene, sessions scri
 		}
 		if err := th.play(t.Context(), sc, sessions, order); err != nil {
 			t.Errorf("%s, when %s, in the order %s: %v", name, sc, order, err)
+			if failFast() {
+				t.FailNow()
+			}
 			if failures++; failures >= mostFailures {
 				return
 			}
@@ -66,7 +69,7 @@ func (th *theatre) everyOrder(t *testing.T, name string, sc scene, sessions scri
 
 func (th *theatre) play(ctx context.Context, sc scene, sessions script, order schedule.Order) error {
 	// Dead rows of earlier schedules would lie in the way of all scans.
-	if th.played%100 == 0 {
+	if th.played%20 == 0 {
 		if _, err := th.Observer.Exec(ctx, `VACUUM notifyworker.jobs, notifyworker.job_additions`); err != nil {
 			return err
 		}
@@ -83,4 +86,10 @@ func (th *theatre) play(ctx context.Context, sc scene, sessions script, order sc
 		return fmt.Errorf("verdict: %w", err)
 	}
 	return nil
+}
+
+// failFast says whether -failfast was given: one failed schedule is enough, then.
+func failFast() bool {
+	f := flag.Lookup("test.failfast")
+	return f != nil && f.Value.String() == "true"
 }

@@ -12,20 +12,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// verdict lets a worker reserve all that is left, replays what is FAILED, lets it work again, and then says whether each
-// promised id was delivered, once, where everybody who was told of it will find it.
+// verdict replays what is FAILED, lets a worker reserve all that is left, and then says whether each promised id was
+// delivered, once, where everybody who was told of it will find it.
 func (w *world) verdict(ctx context.Context) error {
-	if err := w.drain(ctx); err != nil {
-		return err
-	}
-	if err := w.look(ctx, false); err != nil {
-		return fmt.Errorf("drained: %w", err)
-	}
 	if err := w.replayAll(ctx); err != nil {
 		return err
 	}
 	if err := w.drain(ctx); err != nil {
-		return fmt.Errorf("after replays: %w", err)
+		return err
 	}
 	s, err := read(ctx, w.observer)
 	if err != nil {

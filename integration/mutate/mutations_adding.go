@@ -1,0 +1,75 @@
+package main
+
+const (
+	enqueueSQL = "triggers/30_enqueue.sql"
+	guardSQL   = "triggers/20_guard.sql"
+)
+
+// adding is what an enqueue and a plain INSERT do.
+var adding = []mutation{
+	{
+		what: "an enqueue's shared lock on the catalog", file: enqueueSQL, run: `TestEveryPair.*/a_(job|successor)_waits$`,
+		old: "    PERFORM pg_advisory_xact_lock_shared(1853292545, stripe);\n", new: "",
+	},
+	{
+		what: "lock first, look second", file: enqueueSQL, run: `TestEveryPair.*/a_job_waits$`,
+		old: `    PERFORM pg_advisory_xact_lock_shared(1853292545, stripe);
+    WHILE NOT mark LOOP
+        SELECT j.id INTO job_id FROM jobs j
+         WHERE j.tenant_id = p_tenant AND j.catalog_id = p_catalog AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH';
+        IF FOUND THEN`,
+		new: `    WHILE NOT mark LOOP
+        SELECT j.id INTO job_id FROM jobs j
+         WHERE j.tenant_id = p_tenant AND j.catalog_id = p_catalog AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH';
+        PERFORM pg_advisory_xact_lock_shared(1853292545, stripe);
+        IF job_id IS NOT NULL THEN`,
+	},
+	{
+		what: "the lock \"creating\" of a first enqueue", file: enqueueSQL, run: `TestTriples.*/two_first_enqueues|TestEveryPair.*/nothing`,
+		old: `        ELSIF NOT pg_try_advisory_xact_lock(1853292546, stripe) THEN
+            mark := true;
+            EXIT;
+`, new: "",
+	},
+	{
+		what: "no look at an old snapshot", file: enqueueSQL, run: `TestEveryPairAtHigher.*/REPEATABLE_READ,_a_job`,
+		old: "mark   boolean := current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted');", new: "mark   boolean := false;",
+	},
+	{
+		what: "an enqueue that met a plain INSERT looks again", file: enqueueSQL, run: `TestAnEnqueueThatMeets`,
+		old: " ON CONFLICT (tenant_id, catalog_id) WHERE status = 'PENDING' AND type = 'PRICE_REFRESH' DO NOTHING", new: "",
+	},
+	{
+		what: "the mark of an addition without a job", file: enqueueSQL, run: `TestTriples.*/two_first_enqueues`,
+		old: "p_full, mark, p_from", new: "p_full, false, p_from",
+	},
+	{
+		what: "the job id of a marked addition", file: enqueueSQL, run: `TestTriples.*/two_first_enqueues`,
+		old: "            job_id := nextval(pg_get_serial_sequence(format('%I.jobs', :'schema'), 'id'));\n", new: "            NULL;\n",
+	},
+	{
+		what: "the tenant's existence, for a marked addition", file: enqueueSQL, run: `TestAMarkedAdditionOfATenant`,
+		old: "IF NOT EXISTS (SELECT FROM tenants t WHERE t.id = p_tenant) THEN", new: "IF false THEN",
+	},
+	{
+		what: "a plain INSERT's shared lock", file: guardSQL, run: `TestEveryPair.*/nothing`,
+		old: "        PERFORM pg_advisory_xact_lock_shared(1853292545, stripe);\n", new: "",
+	},
+	{
+		what: "a plain INSERT's \"creating\"", file: guardSQL, run: `TestEveryPair.*/nothing`,
+		old: "IF NOT pg_try_advisory_xact_lock(1853292546, stripe)\n           AND", new: "IF false AND",
+	},
+	{
+		what: "\"creating\" of a plain INSERT whose forerunner was rolled back", file: guardSQL, run: `TestTriples.*/.*raw`,
+		old: "IF NOT pg_try_advisory_xact_lock(1853292546, stripe) AND current_setting", new: "IF false AND current_setting",
+	},
+	{
+		what: "the guard of plain INSERTs", file: guardSQL, run: `TestEveryPair.*/nothing`,
+		old: "FOR EACH ROW WHEN (NEW.type = 'PRICE_REFRESH' AND NOT NEW.successor)", new: "FOR EACH ROW WHEN (false)",
+	},
+	{
+		what: "the guard of plain UPDATEs to PENDING", file: guardSQL, run: `TestEveryPair.*/nothing`,
+		old: "FOR EACH ROW WHEN (NEW.type = 'PRICE_REFRESH' AND NEW.status = 'PENDING' AND OLD.status <> 'PENDING')\n    EXECUTE FUNCTION :\"schema\".guard_price_refresh();",
+		new: "FOR EACH ROW WHEN (false)\n    EXECUTE FUNCTION :\"schema\".guard_price_refresh();",
+	},
+}

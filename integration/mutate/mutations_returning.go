@@ -1,0 +1,83 @@
+package main
+
+const (
+	requeueSQL  = "triggers/45_requeue.sql"
+	completeSQL = "internal/queue/sql/complete.sql"
+)
+
+// returning is what a conclusion and the one door back to PENDING do.
+var returning = []mutation{
+	{
+		what: "requeue's token", file: requeueSQL, run: `TestALostReservation`, all: true,
+		old: "ELSE j.status = 'RUNNING' AND j.lock_token = p_token END", new: "ELSE j.status = 'RUNNING' END",
+	},
+	{
+		what: "the end of the lease, for a rescue", file: requeueSQL, run: `TestB11`, all: true,
+		old: "j.status = 'RUNNING' AND j.lease_expires_at <= at", new: "j.status = 'RUNNING'",
+	},
+	{
+		what: "FAILED, for a replay", file: requeueSQL, run: `TestEveryPair.*/nothing`, all: true,
+		old: "WHEN 'replayed' THEN j.status = 'FAILED'", new: "WHEN 'replayed' THEN true",
+	},
+	{
+		what: "requeue's SKIP LOCKED", file: requeueSQL, run: `TestEveryPair.*/nothing`,
+		old: "       FOR UPDATE SKIP LOCKED;", new: "       FOR UPDATE;",
+	},
+	{
+		what: "requeue's row lock", file: requeueSQL, run: `TestEveryPair.*/nothing`,
+		old: "       FOR UPDATE SKIP LOCKED;", new: "       ;",
+	},
+	{
+		what: "the attempt limit", file: requeueSQL, run: `TestTheAttemptLimit`,
+		old: "AND a.attempts >= least(a.max_attempts, nullif(p_limit, 0))", new: "AND false",
+	},
+	{
+		what: "the exclusive lock of a return", file: requeueSQL, run: `TestEveryPair.*/nothing`,
+		old: "ELSIF NOT pg_try_advisory_xact_lock(1853292545, stripe) THEN", new: "ELSIF false THEN",
+	},
+	{
+		what: "the look of a return", file: requeueSQL, run: `TestEveryPair.*/a_job_waits$`,
+		old: "    RETURN NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = p_tenant AND j.catalog_id = p_catalog\n                                            AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH');",
+		new: "    RETURN true;",
+	},
+	{
+		what: "a replay does not lock the catalog for itself", file: requeueSQL, run: `TestEveryPair.*/nothing`,
+		old: "    IF p_client THEN", new: "    IF false THEN",
+	},
+	{
+		what: "a replay's shared lock", file: requeueSQL, run: `TestEveryPair.*/nothing`,
+		old: "        PERFORM pg_advisory_xact_lock_shared(1853292545, stripe);\n", new: "",
+	},
+	{
+		what: "a replay's \"creating\"", file: requeueSQL, run: `TestEveryPair.*/nothing`,
+		old: "IF NOT pg_try_advisory_xact_lock(1853292546, stripe) THEN", new: "IF false THEN",
+	},
+	{
+		what: "a replay does not look at an old snapshot", file: requeueSQL, run: `TestEveryPairAtHigher|TestTriples.*/a_replay`,
+		old: "    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN\n        RETURN false;", new: "    IF false THEN\n        RETURN false;",
+	},
+	{
+		what: "from whom merged ids come", file: requeueSQL, run: `TestTriples`,
+		old: "a.operated_by, a.trace_id, due, a.id, tries", new: "a.operated_by, a.trace_id, due, NULL, tries",
+	},
+	{
+		what: "a merged job ends", file: requeueSQL, run: `TestEveryPair.*/a_job_waits$`,
+		old: "    UPDATE jobs j SET status = 'COMPLETED', lock_token", new: "    IF true THEN outcome := 'merged'; RETURN; END IF;\n    UPDATE jobs j SET status = 'COMPLETED', lock_token",
+	},
+	{
+		what: "a completion's token", file: completeSQL, run: `TestALostReservation`,
+		old: "WHERE j.status = 'RUNNING' AND j.lock_token = a.token", new: "WHERE j.status = 'RUNNING'",
+	},
+	{
+		what: "a completion's SKIP LOCKED", file: completeSQL, run: `TestEveryPair.*/nothing`,
+		old: "FOR UPDATE OF j SKIP LOCKED", new: "FOR UPDATE OF j",
+	},
+	{
+		what: "a heartbeat's token", file: "internal/queue/sql/extend.sql", run: `TestALostReservation`,
+		old: "WHERE j.status = 'RUNNING' AND j.lock_token = a.token", new: "WHERE j.status = 'RUNNING'",
+	},
+	{
+		what: "a progress report's token", file: "internal/queue/sql/progress.sql", run: `TestALostReservation`,
+		old: " AND lock_token = $2::text::uuid", new: " AND $2::text IS NOT NULL",
+	},
+}

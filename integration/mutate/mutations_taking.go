@@ -1,0 +1,102 @@
+package main
+
+const (
+	reserveSQL = "triggers/41_reserve.sql"
+	foldSQL    = "triggers/40_fold.sql"
+)
+
+// taking is what a reservation does.
+var taking = []mutation{
+	{
+		what: "reserve's SKIP LOCKED", file: reserveSQL, run: `TestEveryPair.*/a_job_waits$`,
+		old: "ORDER BY j.run_after, j.id LIMIT p_limit FOR UPDATE SKIP LOCKED LOOP", new: "ORDER BY j.run_after, j.id LIMIT p_limit FOR UPDATE LOOP",
+	},
+	{
+		what: "reserve's LIMIT", file: reserveSQL, run: `TestB39`,
+		old: "ORDER BY j.run_after, j.id LIMIT p_limit FOR", new: "ORDER BY j.run_after, j.id FOR",
+	},
+	{
+		what: "reserve's READ COMMITTED", file: reserveSQL, run: `TestB43`,
+		old: "IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN\n        RAISE", new: "IF false THEN\n        RAISE",
+	},
+	{
+		what: "the question whether anybody is adding", file: reserveSQL, run: `TestEveryPair.*/a_job_waits$`,
+		old: "quiet := pg_try_advisory_xact_lock(1853292545, catalog_stripe(r.tenant_id, r.catalog_id));", new: "quiet := true;",
+	},
+	{
+		what: "the exclusive side of that lock", file: reserveSQL, run: `TestEveryPair.*/a_job_waits$`,
+		old: "quiet := pg_try_advisory_xact_lock(1853292545,", new: "quiet := pg_try_advisory_xact_lock_shared(1853292545,",
+	},
+	{
+		what: "the successor", file: reserveSQL, run: `TestEveryPair.*/a_job_waits$`,
+		old: "IF f.more OR left_behind OR NOT quiet THEN", new: "IF f.more OR left_behind THEN",
+	},
+	{
+		what: "the successor for ids over the bound", file: reserveSQL, run: `FuzzFold|TestFoldAgrees`,
+		old: "IF f.more OR left_behind OR NOT quiet THEN", new: "IF NOT quiet THEN",
+	},
+	{
+		what: "the successor for additions that somebody has locked", file: reserveSQL, run: `TestAnAdditionThat|TestMoreEmpty`,
+		old: "IF f.more OR left_behind OR NOT quiet THEN", new: "IF f.more OR NOT quiet THEN",
+	},
+	{
+		what: "a successor stays while somebody is adding", file: reserveSQL, run: `TestEveryPair.*/a_successor_waits$|TestTriples.*/.*successor`,
+		old: "IF w.n = 0 AND quiet THEN", new: "IF w.n = 0 THEN",
+	},
+	{
+		what: "a successor goes when nobody is", file: reserveSQL, run: `TestEveryPair.*/a_successor_waits$|TestTriples.*/.*successor`,
+		old: "            DELETE FROM jobs j WHERE j.id = p_id;\n            RETURN false;\n", new: "            RETURN false;\n",
+	},
+	{
+		what: "a successor with nothing to take is put off", file: reserveSQL, run: `TestAnAdditionThat`,
+		old: "IF r.successor AND f.taken = 0 THEN", new: "IF false THEN",
+	},
+	{
+		what: "jobs of marked additions", file: reserveSQL, run: `TestTriples.*/two_first_enqueues`,
+		old: "< p_limit AND EXISTS (SELECT FROM job_additions a WHERE a.marked) THEN\n        folded", new: "< p_limit AND false THEN\n        folded",
+	},
+	{
+		what: "SKIP LOCKED of marked additions", file: reserveSQL, run: `TestTriples.*/an_enqueuer_at_REPEATABLE_READ_and_two`,
+		old: "FOR UPDATE OF a SKIP LOCKED", new: "FOR UPDATE OF a",
+	},
+	{
+		what: "a told job id is used once", file: reserveSQL, run: `TestABounded`,
+		old: "     ORDER BY x.id LIMIT 1 FOR UPDATE SKIP LOCKED;", new: "     ORDER BY x.job_id NULLS LAST, x.id LIMIT 1 FOR UPDATE SKIP LOCKED;",
+	},
+	{
+		what: "fold's SKIP LOCKED", file: foldSQL, run: `TestAnAdditionThat`,
+		old: "::bigint + 1 FOR UPDATE SKIP LOCKED) l;", new: "::bigint + 1 FOR UPDATE) l;",
+	},
+	{
+		what: "fold removes what it takes", file: foldSQL, run: `TestFoldAgrees|TestIDsKeep`,
+		old: "DELETE FROM job_additions a WHERE a.ctid = ANY (mine)", new: "DELETE FROM job_additions a WHERE a.ctid = ANY (mine) AND a.id % 2 = 0",
+	},
+	{
+		what: "fold's order of arrival", file: foldSQL, run: `TestFoldAgrees|TestIDsKeep`,
+		old: "jsonb_agg(o.e ORDER BY o.place)", new: "jsonb_agg(o.e ORDER BY o.e)",
+	},
+	{
+		what: "each id once", file: foldSQL, run: `TestFoldAgrees|TestIDsKeep`,
+		old: "SELECT a.e, min(a.place) AS place FROM asked a GROUP BY a.e", new: "SELECT a.e, a.place FROM asked a",
+	},
+	{
+		what: "an empty array for no ids", file: foldSQL, run: `TestEmptyArrays`,
+		old: "coalesce((SELECT jsonb_agg(o.e ORDER BY o.place) FROM once o), '[]')", new: "(SELECT jsonb_agg(o.e ORDER BY o.place) FROM once o)",
+	},
+	{
+		what: "the row of a job id that a caller was told", file: foldSQL, run: `TestTriples.*/two_first_enqueues|TestTriples.*/two_enqueuers_at_REP`,
+		old: "FROM gone g WHERE g.job_id <> p_job", new: "FROM gone g WHERE false",
+	},
+	{
+		what: "mergedIntoJobId is corrected by who takes the ids", file: foldSQL, run: `TestTriples`,
+		old: "    IF froms IS NOT NULL THEN\n        free :=", new: "    IF false THEN\n        free :=",
+	},
+	{
+		what: "SKIP LOCKED of the jobs that learn it", file: foldSQL, run: `TestARowThat`,
+		old: "FOR NO KEY UPDATE SKIP LOCKED", new: "FOR NO KEY UPDATE",
+	},
+	{
+		what: "what a locked job has to learn later", file: foldSQL, run: `TestARowThat`,
+		old: "FROM unnest(froms) x(id) WHERE x.id <> ALL (free)", new: "FROM unnest(froms) x(id) WHERE false",
+	},
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"testing"
+)
+
+// The table speaks of the sources as they are.
+func TestEveryMutationCanBeMade(t *testing.T) {
+	t.Chdir("../..")
+	words := map[string]bool{}
+	for _, m := range all() {
+		if _, err := m.apply(); err != nil {
+			t.Errorf("%s: %v", m.what, err)
+		}
+		if words[m.what+m.file] {
+			t.Errorf("%s is there twice", m.what)
+		}
+		words[m.what+m.file] = true
+	}
+}
+
+func TestFirstFailure(t *testing.T) {
+	const out = `--- FAIL: TestEveryPair (0.00s)
+    --- FAIL: TestEveryPair/nothing_waits (1.00s)
+        play_test.go:59: enqueue and reserve, when nothing waits, in the order 0101: lost
+            	A: enqueue
+FAIL
+`
+	if got, want := firstFailure(out), "`TestEveryPair`: enqueue and reserve, when nothing waits, in the order 0101: lost"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

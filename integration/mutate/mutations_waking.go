@@ -1,0 +1,59 @@
+package main
+
+const notifySQL = "triggers/25_notify.sql"
+
+// waking is notify, wish, barrier.
+var waking = []mutation{
+	{
+		what: "a commit's shared barrier", file: notifySQL, run: `TestNoWakeUp`,
+		old: "IF pg_try_advisory_xact_lock_shared(1853292547, hashtext(:'schema')) THEN", new: "IF true THEN",
+	},
+	{
+		what: "a commit only tries the barrier", file: notifySQL, run: `TestACommitNotifies`,
+		old: "IF pg_try_advisory_xact_lock_shared(1853292547, hashtext(:'schema')) THEN", new: "PERFORM pg_advisory_xact_lock_shared(1853292547, hashtext(:'schema')); IF true THEN",
+	},
+	{
+		what: "a commit that does not get the barrier notifies", file: notifySQL, run: `TestACommitNotifies`,
+		old: "                RETURN;\n            END IF;\n        END IF;", new: "                RETURN;\n            END IF;\n        ELSE\n            RETURN;\n        END IF;",
+	},
+	{
+		what: "the look whether anybody wishes", file: notifySQL, run: `TestNobodyIsTold`,
+		old: "                RETURN;\n", new: "                NULL;\n",
+	},
+	{
+		what: "no look at an old snapshot", file: notifySQL, run: `TestNoWakeUp`,
+		old: "IF current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') THEN", new: "IF true THEN",
+	},
+	{
+		what: "the worker's barrier", file: notifySQL, run: `TestNoWakeUp`,
+		old: "    PERFORM pg_advisory_xact_lock(1853292547, hashtext(:'schema'));\n", new: "",
+	},
+	{
+		what: "the barrier's timeout", file: notifySQL, run: `TestABarrier`,
+		old: "EXCEPTION WHEN lock_not_available THEN\n    RETURN false;", new: "EXCEPTION WHEN lock_not_available THEN\n    RETURN true;",
+	},
+	{
+		what: "the triggers wait for the commit", file: notifySQL, run: `TestAnOpenTransaction`, all: true,
+		old: "DEFERRABLE INITIALLY DEFERRED", new: "DEFERRABLE INITIALLY IMMEDIATE",
+	},
+	{
+		what: "the announcement of a new job", file: notifySQL, run: `TestNoWakeUp`,
+		old: "    FOR EACH ROW WHEN (NEW.status = 'PENDING')\n", new: "    FOR EACH ROW WHEN (false)\n",
+	},
+	{
+		what: "the announcement of a job that is due earlier", file: notifySQL, run: `TestNoWakeUp`,
+		old: "(OLD.status <> 'PENDING' OR NEW.run_after < OLD.run_after)", new: "OLD.status <> 'PENDING'",
+	},
+	{
+		what: "the announcement of a job that comes back", file: notifySQL, run: `TestNoWakeUp`,
+		old: "(OLD.status <> 'PENDING' OR NEW.run_after < OLD.run_after)", new: "NEW.run_after < OLD.run_after",
+	},
+	{
+		what: "the announcement of a marked addition", file: notifySQL, run: `TestNoWakeUp`,
+		old: "    FOR EACH ROW WHEN (NEW.marked)\n", new: "    FOR EACH ROW WHEN (false)\n",
+	},
+	{
+		what: "a schema has a barrier of its own", file: notifySQL, run: `TestB50`, all: true,
+		old: "hashtext(:'schema')", new: "0",
+	},
+}
