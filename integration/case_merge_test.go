@@ -185,6 +185,10 @@ func TestB11ARescueDoesNotUndoAHeartbeatThatCameBetween(t *testing.T) {
 	if r, err := tb.Rescue(t.Context(), 10); err != nil || len(r) != 0 || tb.status(id) != "RUNNING" {
 		t.Errorf("rescued %+v, %v; the job is %s", r, err, tb.status(id))
 	}
+	// The rescue has seen the old lease, and comes to the job after the heartbeat's commit.
+	if s := one[string](tb, `SELECT outcome FROM notifyworker.requeue($1, 'rescued', NULL)`, id); s != "lost" {
+		t.Errorf("a rescue of a job with a living lease: %s", s)
+	}
 }
 
 func TestB15PurgeRemovesNothingThatWaitsOrRuns(t *testing.T) {

@@ -15,14 +15,14 @@ import (
 // The schedules here are those that the model (integration/model/locks) found and that lie within one call, where no step of
 // another session can be placed from outside. So the call's function is given a place to pause.
 
-// pauseAfter makes add_price_refresh stop after anchor, once in each session that has set test.pause, until nobody holds
-// advisory lock 1 any more.
-func (tb *table) pauseAfter(anchor string) {
+// pauseAfter makes a function stop after anchor, once in each session that has set test.pause, until nobody holds advisory
+// lock 1 any more.
+func (tb *table) pauseAfter(function, anchor string) {
 	tb.t.Helper()
-	def := one[string](tb, `SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname = 'add_price_refresh'`)
+	def := one[string](tb, `SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname = $1`, function)
 	before, after, found := strings.Cut(def, anchor)
 	if !found {
-		tb.t.Fatalf("add_price_refresh has no %q any more: find the same place anew", anchor)
+		tb.t.Fatalf("%s has no %q any more: find the same place anew", function, anchor)
 	}
 	tb.exec(before + anchor + `
         IF current_setting('test.pause', true) = 'on' THEN
@@ -61,7 +61,7 @@ const enqueueC = `SELECT notifyworker.enqueue_price_refresh('c', $1::text::jsonb
 // again once it had "creating", its INSERT would wait for the cancel's transaction on the unique index.
 func TestAnEnqueueLooksAgainWhenItMayCreateTheJob(t *testing.T) {
 	tb := newTable(t, queue.Config{})
-	tb.pauseAfter("AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH';")
+	tb.pauseAfter("add_price_refresh", "AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH';")
 	gate, first, second, canceller := tb.begin("READ COMMITTED"), tb.begin("READ COMMITTED"), tb.db.Conn(t), tb.begin("READ COMMITTED")
 	tb.run(gate, `SELECT pg_advisory_xact_lock(1)`)
 	tb.run(first, enqueueC, `["p1"]`)
@@ -101,6 +101,33 @@ func TestAReplayThatMeetsAPlainInsertIsMerged(t *testing.T) {
 	tb.soon(over, "the replay")
 	if into := tb.into(dead); into == 0 || tb.status(dead) != "COMPLETED" {
 		t.Errorf("the replayed job is %s, merged into %d", tb.status(dead), into)
+	}
+	tb.sound()
+}
+
+// A replay has looked, and seen that nothing waits: until it has written, nobody else may return a job of the catalog.
+func TestAReplayThatIsAboutToReturnMakesARequeueMerge(t *testing.T) {
+	tb := newTable(t, queue.Config{})
+	dead := tb.enqueue("c", `["p1"]`)
+	if out := tb.requeue(tb.reserveOne(), queue.CausePermanent); out.Verdict != queue.Dead {
+		t.Fatalf("got %+v", out)
+	}
+	tb.enqueue("c", `["p2"]`)
+	runs := tb.reserveOne()
+	tb.pauseAfter("requeue", "may_return(a.tenant_id, a.catalog_id, p_cause = 'replayed') THEN")
+	gate, replayer := tb.begin("READ COMMITTED"), tb.db.Conn(t)
+	tb.run(gate, `SELECT pg_advisory_xact_lock(1)`)
+	tb.run(replayer, `SET test.pause = 'on'`)
+	over := doing(replayer, `SELECT notifyworker.replay($1)`, dead)
+	pgtest.WaitBlocked(t, tb.db.Conn(t), replayer.PgConn().PID())
+	if out := tb.requeue(runs, queue.CauseRefused); out.Verdict != queue.Merged {
+		t.Errorf("got %+v", out)
+	}
+	tb.commit(gate)
+	tb.soon(over, "the replay")
+	tb.due()
+	if j := tb.reserveOne(); j.ID != dead || tb.ids(dead) != `["p1", "p2"]` || tb.into(runs.ID) != dead {
+		t.Errorf("job %d has %s; job %d was merged into %d", j.ID, tb.ids(j.ID), runs.ID, tb.into(runs.ID))
 	}
 	tb.sound()
 }

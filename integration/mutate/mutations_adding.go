@@ -9,16 +9,18 @@ const (
 var adding = []mutation{
 	{
 		what: "an enqueue's shared lock on the catalog", file: enqueueSQL, run: `TestEveryPair.*/a_(job|successor)_waits$`,
-		old: "    PERFORM pg_advisory_xact_lock_shared(1853292545, stripe);\n", new: "",
+		old: "        PERFORM pg_advisory_xact_lock_shared(1853292545, stripe);\n    END IF;\n", new: "        NULL;\n    END IF;\n",
 	},
 	{
 		what: "lock first, look second", file: enqueueSQL, run: `TestEveryPair.*/a_job_waits$`,
-		old: `    PERFORM pg_advisory_xact_lock_shared(1853292545, stripe);
+		old: `        PERFORM pg_advisory_xact_lock_shared(1853292545, stripe);
+    END IF;
     WHILE NOT mark LOOP
         SELECT j.id INTO job_id FROM jobs j
          WHERE j.tenant_id = p_tenant AND j.catalog_id = p_catalog AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH';
         IF FOUND THEN`,
-		new: `    WHILE NOT mark LOOP
+		new: `    END IF;
+    WHILE NOT mark LOOP
         SELECT j.id INTO job_id FROM jobs j
          WHERE j.tenant_id = p_tenant AND j.catalog_id = p_catalog AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH';
         PERFORM pg_advisory_xact_lock_shared(1853292545, stripe);
@@ -26,10 +28,11 @@ var adding = []mutation{
 	},
 	{
 		what: "the lock \"creating\" of a first enqueue", file: enqueueSQL, run: `TestTriples.*/two_first_enqueues|TestEveryPair.*/nothing`,
-		old: `        ELSIF NOT pg_try_advisory_xact_lock(1853292546, stripe) THEN
-            mark := true;
-            EXIT;
-`, new: "",
+		old: "first := pg_try_advisory_xact_lock(1853292546, stripe);", new: "first := true;",
+	},
+	{
+		what: "the second look of a first enqueue", file: enqueueSQL, run: `TestAnEnqueueLooksAgain`,
+		old: "            CONTINUE; -- look again, or go on to append\n", new: "            CONTINUE WHEN mark;\n",
 	},
 	{
 		what: "no look at an old snapshot", file: enqueueSQL, run: `TestEveryPairAtHigher.*/REPEATABLE_READ,_a_job`,

@@ -42,10 +42,14 @@ var returning = []mutation{
 	},
 	{
 		what: "a replay does not lock the catalog for itself", file: requeueSQL, run: `TestEveryPair.*/nothing`,
-		old: "    IF p_client THEN", new: "    IF false THEN",
+		old: "    IF p_client THEN\n        PERFORM", new: "    IF false THEN\n        PERFORM",
 	},
 	{
-		what: "a replay's shared lock", file: requeueSQL, run: `TestEveryPair.*/nothing`,
+		what: "a replay that meets a plain INSERT is merged", file: requeueSQL, run: `TestAReplayThatMeets`,
+		old: "    IF p_client THEN\n        BEGIN", new: "    IF false THEN\n        BEGIN",
+	},
+	{
+		what: "a replay's shared lock", file: requeueSQL, run: `TestAReplayThatIsAbout`,
 		old: "        PERFORM pg_advisory_xact_lock_shared(1853292545, stripe);\n", new: "",
 	},
 	{
