@@ -69,6 +69,19 @@ func TestEnqueuePrintsTheJobAndWhetherTheIdsJoined(t *testing.T) {
 		t.Errorf("stored ids %s, trace %s, n %s, attempts %d: %v", ids, trace, n, attempts, err)
 	}
 
+	dir := t.TempDir()
+	odd := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const all = `SELECT (SELECT count(*) FROM notifyworker.jobs) + (SELECT count(*) FROM notifyworker.job_additions)`
+	var before, after int
+	if err := conn.QueryRow(t.Context(), all).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		code int
 		want string
@@ -81,7 +94,22 @@ func TestEnqueuePrintsTheJobAndWhetherTheIdsJoined(t *testing.T) {
 		{exitUsage, "not a JSON object", []string{"enqueue", "--type=x", "--job-config= "}},
 		{exitUsage, "max-attempts", []string{"enqueue", "--type=x", "--max-attempts=0"}},
 		{exitUsage, "tenant is", []string{"enqueue", "--type=x", "--tenant=me"}},
+		{exitUsage, `tenant is ""`, []string{"enqueue", "--type=x", "--tenant="}},
+		{exitUsage, `operated-by is ""`, []string{"refresh", "--catalog=c", "--full", "--operated-by", ""}},
 		{exitUsage, "delay is", []string{"enqueue", "--catalog=c", "--product=p", "--delay=-1s"}},
+		{exitUsage, "product 2 is empty", []string{"enqueue", "--catalog=c", "--product=p", "--product="}},
+		{exitUsage, "product 1 is empty", []string{"refresh", "--catalog=c", "--product", ""}},
+		{exitUsage, "argument 3 is not UTF-8", []string{"enqueue", "--catalog=c", "--product=p\xff"}},
+		{exitUsage, "argument 3 is not UTF-8", []string{"enqueue", "--type=x", "--job-config={\"a\": \"\xff\"}"}},
+		{exitUsage, "line 2 of " + odd("nul", "p1\np\x00\n") + " has a NUL", []string{"enqueue", "--catalog=c", "--products-file=" + odd("nul", "p1\np\x00\n")}},
+		{exitUsage, "longer than 1 MiB", []string{"enqueue", "--catalog=c", "--products-file=" + odd("long", strings.Repeat("p", 1<<21))}},
+		{exitUsage, "not UTF-8", []string{"enqueue", "--catalog=c", "--products-file=" + odd("latin", "caf\xe9\n")}},
+		{exitUsage, "name the products", []string{"enqueue", "--catalog=c", "--products-file=" + odd("empty", "\ufeff\n\r\n")}},
+		{exitFailure, "no such file", []string{"enqueue", "--catalog=c", "--products-file=/nowhere"}},
+		{exitUsage, "argument 2 is not UTF-8", []string{"enqueue", "--catalog=c\xff", "--product=p"}},
+		{exitFailure, `\u0000 cannot be converted`, []string{"enqueue", "--type=x", `--job-config={"a": "\u0000"}`}},
+		{exitFailure, "at most 512", []string{"enqueue", "--type=x", "--trace-id=" + strings.Repeat("t", 600)}},
+		{exitFailure, "can't keep config.note", []string{"enqueue", "--type=PRICE_REFRESH", `--job-config={"catalogId": "c", "productIds": [], "note": 1}`}},
 		{exitUsage, "either --full", []string{"refresh", "--catalog=c"}},
 		{exitUsage, "either --full", []string{"refresh", "--catalog=c", "--full", "--product=p"}},
 		{exitFailure, "1024", []string{"refresh", "--full", "--catalog=" + strings.Repeat("c", 2000)}},
@@ -91,9 +119,18 @@ func TestEnqueuePrintsTheJobAndWhetherTheIdsJoined(t *testing.T) {
 	} {
 		code, stdout, stderr := notifyworker(t, env, tt.args...)
 		if code != tt.code {
-			t.Errorf("%v: exit code %d, want %d: %s", tt.args, code, tt.code, stderr)
+			t.Errorf("%.200v: exit code %d, want %d: %s", tt.args, code, tt.code, stderr)
 		}
 		wantAll(t, stdout+stderr, tt.want)
+	}
+	if err := conn.QueryRow(t.Context(), all).Scan(&after); err != nil || after != before {
+		t.Errorf("what was refused has left %d rows, %v", after-before, err)
+	}
+	// What an editor puts before the first line is no part of an id; letters that look alike are different ids.
+	ok("joined job 1", "enqueue", "--catalog=c", "--products-file="+odd("bom", "\ufeffé\ne\u0301\n \u200b\U0001f600\n"))
+	var added string
+	if err := conn.QueryRow(t.Context(), `SELECT product_ids::text FROM notifyworker.job_additions ORDER BY id DESC LIMIT 1`).Scan(&added); err != nil || added != "[\"é\", \"e\u0301\", \" \u200b\U0001f600\"]" {
+		t.Errorf("added %q, %v", added, err)
 	}
 }
 
@@ -129,6 +166,7 @@ func TestLoadPublishesAndReports(t *testing.T) {
 		{exitFailure, "column unit_price is missing", []string{"load", rejects}},
 		{exitUsage, "speed is", []string{"load", file, "--speed=0"}},
 		{exitUsage, "connections is", []string{"load", file, "--connections=99"}},
+		{exitUsage, "--rejects names the file", []string{"load", file, "--rejects", filepath.Join(filepath.Dir(file), ".", "tariffs.csv")}},
 	} {
 		code, stdout, stderr := notifyworker(t, env, tt.args...)
 		if code != tt.code {

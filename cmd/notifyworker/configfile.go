@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"sort"
@@ -74,8 +76,14 @@ func readConfigFile(path string) (fileConfig, error) {
 }
 
 func (c *fileConfig) parse(data []byte) error {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
+	var doc, second yaml.Node
+	in := yaml.NewDecoder(bytes.NewReader(data))
+	if err := in.Decode(&doc); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err := in.Decode(&second); err == nil {
+		return fmt.Errorf("line %d: a second document begins here: write all settings into one", second.Line)
+	} else if !errors.Is(err, io.EOF) {
 		return err
 	}
 	if doc.Kind == 0 || len(doc.Content) == 0 || doc.Content[0].Tag == "!!null" {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 )
 
 type enqueueCmd struct {
@@ -56,6 +57,10 @@ func (c *enqueueCmd) other(e *environment) error {
 	if text == "" {
 		text = "{}"
 	}
+	text = strings.TrimPrefix(text, "\ufeff")
+	if !utf8.ValidString(text) {
+		return usageError{errors.New("enqueue: --job-config is not UTF-8")}
+	}
 	if trimmed := strings.TrimSpace(text); !json.Valid([]byte(trimmed)) || trimmed[0] != '{' {
 		return usageError{fmt.Errorf(`enqueue: --job-config is not a JSON object such as {"file": "a.csv"}`)}
 	}
@@ -95,6 +100,11 @@ func (d *database) enqueue(e *environment, q request, function string, values []
 	for _, v := range values {
 		switch v := v.(type) {
 		case []string:
+			for i, id := range v {
+				if err := checkProduct(id); err != nil {
+					return usageError{fmt.Errorf("enqueue: product %d %w", i+1, err)}
+				}
+			}
 			text, err := json.Marshal(v)
 			if err != nil {
 				return fmt.Errorf("write the products: %w", err)
@@ -143,13 +153,45 @@ func (c *enqueueCmd) products(stdin io.Reader) ([]string, error) {
 	}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		if id := strings.TrimSuffix(lines.Text(), "\r"); id != "" {
-			ids = append(ids, id)
+	n := 0
+	for ; lines.Scan(); n++ {
+		text := strings.TrimSuffix(lines.Text(), "\r")
+		if n == 0 {
+			text = strings.TrimPrefix(text, "\ufeff") // editors put it there, and it is no part of an id
 		}
+		if text == "" {
+			continue
+		}
+		if err := checkProduct(text); err != nil {
+			return nil, usageError{fmt.Errorf("enqueue: line %d of %s %w", n+1, c.ProductsFile, err)}
+		}
+		ids = append(ids, text)
 	}
-	if err := lines.Err(); err != nil {
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return nil, usageError{fmt.Errorf("enqueue: line %d of %s is longer than 1 MiB: write one product a line", n+1, c.ProductsFile)}
+	} else if err != nil {
 		return nil, fmt.Errorf("read the products: %w", err)
 	}
 	return ids, nil
+}
+
+// checkProduct refuses what could only become another id than was meant on its way to the table.
+func checkProduct(id string) error {
+	switch {
+	case id == "":
+		return errors.New("is empty: give its id")
+	case !utf8.ValidString(id):
+		return fmt.Errorf("is not UTF-8: %q", shortened(id))
+	case strings.ContainsRune(id, 0):
+		return fmt.Errorf("has a NUL in it, which no text in PostgreSQL can hold: %q", shortened(id))
+	}
+	return nil
+}
+
+func shortened(s string) string {
+	const most = 60
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
 }

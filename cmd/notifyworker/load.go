@@ -47,7 +47,7 @@ func (c *loadCmd) Run(e *environment) error {
 		return err
 	}
 	defer file.Close() //nolint:errcheck // only read from
-	rejects, closeRejects, err := c.rejects()
+	rejects, closeRejects, err := c.rejects(file)
 	if err != nil {
 		return err
 	}
@@ -150,10 +150,16 @@ func (c *loadCmd) source(stdin io.Reader) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
-func (c *loadCmd) rejects() (*load.RejectWriter, func() error, error) {
+func (c *loadCmd) rejects(source io.ReadCloser) (*load.RejectWriter, func() error, error) {
 	w := &load.RejectWriter{}
 	if c.Rejects == "" {
 		return w, w.Close, nil
+	}
+	if f, ok := source.(*os.File); ok {
+		from, err := f.Stat()
+		if to, there := os.Stat(c.Rejects); err == nil && there == nil && os.SameFile(from, to) {
+			return nil, nil, usageError{errors.New("load: --rejects names the file that is to be loaded, which it would overwrite")}
+		}
 	}
 	f, err := os.Create(c.Rejects)
 	if err != nil {

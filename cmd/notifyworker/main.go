@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -117,6 +118,11 @@ func (e *environment) run(args []string) (err error) {
 	)
 	if err != nil {
 		return fmt.Errorf("set up the command line: %w", err)
+	}
+	for i, a := range args { // the parser would put other letters in place of those; nor is it shown: it may have a password in it
+		if !utf8.ValidString(a) {
+			return usageError{fmt.Errorf("argument %d is not UTF-8: write it in UTF-8", i+1)}
+		}
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}

@@ -82,7 +82,11 @@ func TestAnUnknownKeyOfTheFileIsRefusedWithAHint(t *testing.T) {
 	}
 	wantAll(t, stderr, file, "line 1: slotz is not a setting; did you mean slots?", "line 3: engine.chunks is not a setting; did you mean chunk?",
 		"line 4: engine.recompute must be a single value", "line 6: schema is there twice", "entirely_different is not a setting; there are ")
-	for text, want := range map[string]string{"a: [": "yaml", "- a\n- b\n": "list of keys", "": "DATABASE_URL", "# nothing\n": "DATABASE_URL"} {
+	for text, want := range map[string]string{
+		"a: [": "yaml", "- a\n- b\n": "list of keys", "": "DATABASE_URL", "# nothing\n": "DATABASE_URL", "slots: 2\n---\nslots: 3\n": "line 2: a second document",
+		"slots: &a [*a]\n": "must be a single value", "types: &t {x: *t}\n": "types.x.x is not a setting", "slots: \"\\0\"\n": "slots is", "a: \xff\n": "yaml",
+		"? [a]\n: b\n": "a key must be a word", "<<: {slots: 3}\n": "<< is not a setting",
+	} {
 		_, _, stderr := notifyworker(t, nil, "run", "--config="+writeFile(t, text), "--recompute=none")
 		wantAll(t, stderr, want)
 	}

@@ -9,10 +9,10 @@ import (
 
 // request are the flags of everything that enqueues.
 type request struct {
-	Tenant     string `placeholder:"UUID" help:"Whose job it is (default: the tenant of zeros)."`
-	OperatedBy string `placeholder:"UUID" help:"Who asks."`
-	TraceID    string `placeholder:"TEXT" help:"Ties the job to the request that asks for it."`
-	Delay      string `placeholder:"DURATION" help:"Not before this time has passed, such as 30s."`
+	Tenant     *string `placeholder:"UUID" help:"Whose job it is (default: the tenant of zeros)."`
+	OperatedBy *string `placeholder:"UUID" help:"Who asks."`
+	TraceID    string  `placeholder:"TEXT" help:"Ties the job to the request that asks for it."`
+	Delay      string  `placeholder:"DURATION" help:"Not before this time has passed, such as 30s."`
 }
 
 var uuidText = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
@@ -24,14 +24,17 @@ func (q request) arguments(r *reader) (sql string, args []any) {
 		args = append(args, value)
 		sql += fmt.Sprintf(", %s => $%d::%s", name, len(args), cast)
 	}
-	for _, u := range []struct{ flag, name, value string }{{"tenant", "tenant_id", q.Tenant}, {"operated-by", "operated_by", q.OperatedBy}} {
-		if u.value == "" {
+	for _, u := range []struct {
+		flag, name string
+		value      *string
+	}{{"tenant", "tenant_id", q.Tenant}, {"operated-by", "operated_by", q.OperatedBy}} {
+		if u.value == nil {
 			continue
 		}
-		if !uuidText.MatchString(u.value) {
-			r.fail(u.flag, "is %q: give a UUID", u.value)
+		if !uuidText.MatchString(*u.value) { // an empty one is a variable that is not set: not the tenant of zeros
+			r.fail(u.flag, "is %q: give a UUID, or leave it out", *u.value)
 		}
-		add(u.name, "uuid", u.value)
+		add(u.name, "uuid", *u.value)
 	}
 	if q.TraceID != "" {
 		add("trace_id", "text", q.TraceID)
