@@ -78,7 +78,7 @@ func classify(err error) (t trouble, delay time.Duration) {
 // notNowDelay reads the seconds of a "not now", 5 s where there are none.
 func notNowDelay(pg *pgconn.PgError) time.Duration {
 	s, err := strconv.ParseFloat(strings.TrimSpace(pg.Detail), 64)
-	if err != nil || s < 0 || s != s {
+	if err != nil && !errors.Is(err, strconv.ErrRange) || s < 0 || s != s {
 		return defaultLater
 	}
 	return time.Duration(min(s, maxLater.Seconds()) * float64(time.Second))

@@ -141,7 +141,7 @@ func raised(pg *pgconn.PgError) error { return errors.New(pg.Message) }
 // delayOf reads the seconds in DETAIL; 0, which means by back-off, where there are none.
 func delayOf(pg *pgconn.PgError) time.Duration {
 	s, err := strconv.ParseFloat(strings.TrimSpace(pg.Detail), 64)
-	if err != nil || s < 0 || s != s {
+	if err != nil && !errors.Is(err, strconv.ErrRange) || s < 0 || s != s {
 		return 0
 	}
 	return time.Duration(min(s, maxDelay.Seconds()) * float64(time.Second))

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"notifyworker/examples/pricing"
+	"notifyworker/internal/pgtest"
 )
 
 const header = "published_at,update_id,catalog_id,product_id,unit_price\n"
@@ -213,6 +214,67 @@ func FuzzSplitFields(f *testing.F) {
 		}
 		if err == nil && !reflect.DeepEqual(got, want) {
 			t.Fatalf("%q: %q, encoding/csv says %q", line, got, want)
+		}
+	})
+}
+
+// FuzzReader: each line of a file, whatever is in it, is published, rejected with a reason, or empty; and none of them twice.
+func FuzzReader(f *testing.F) {
+	for _, s := range []string{
+		"", "2024-01-01,u,c,p,1\n", "2024-01-01T00:00:00Z,u,c,p,1\r\n\r\nu\n", "\x00\n\xff\n", "\"\n,,,,\n", "0001-01-01,u,c,p,.5\n9999-12-31,u,c,p,5.\n",
+		"2024-01-01,u,c,p,-0\n2024-01-01,u,c,p,+1e3\n", "2024-01-01T23:59:60Z,u,c,p,1\n", "2024-01-01,\u2028,e\u0301,\U0001f600,00.10\n",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if bytes.HasPrefix(body, []byte{0x1f, 0x8b}) {
+			return
+		}
+		rows, _, rejects, err := readAll(t, append([]byte(header), body...))
+		if err != nil {
+			t.Fatalf("%q: %v", body, err)
+		}
+		lines := 0
+		for line := range bytes.Lines(body) {
+			if line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r")); len(line) > 0 {
+				lines++
+			}
+		}
+		if len(rows)+len(rejects) != lines {
+			t.Errorf("%q: %d rows and %d rejects of %d lines", body, len(rows), len(rejects), lines)
+		}
+		for _, r := range rejects {
+			if r.Reason == "" || r.Line < 2 {
+				t.Errorf("%q: rejected %+v", body, r)
+			}
+		}
+	})
+}
+
+// FuzzRow: what is read of a line is what the database takes: its price a number that is not negative, its time a time.
+func FuzzRow(f *testing.F) {
+	db := pgtest.Empty(f).Conn(f)
+	for _, s := range [][2]string{
+		{"2024-01-01T00:00:00Z", "1.50"},
+		{"0001-01-01", "."},
+		{"9999-12-31 23:59:59.999999999", "5."},
+		{"2024-01-01 00:00", "-0.0"},
+		{"2024-02-30", "1_000"},
+		{"2024-01-01T00:00:00+23:59", "١"},
+		{"0001-01-01T00:00:00+14:00", "1e5"},
+		{"9999-12-31T23:59:59-14:00", strings.Repeat("9", 40)},
+		{"infinity", "NaN"},
+	} {
+		f.Add(s[0], s[1])
+	}
+	f.Fuzz(func(t *testing.T, at, price string) {
+		row, err := parseRow(at, "u", "c", "p", price)
+		if err != nil {
+			return
+		}
+		var ok bool
+		if err := db.QueryRow(t.Context(), `SELECT $1::text::numeric >= 0 AND $2::timestamptz >= '0001-01-01 00:00:00Z'`, row.UnitPrice, row.PublishedAt).Scan(&ok); err != nil || !ok {
+			t.Errorf("%q became %s, %q became %v: %v, %v", price, row.UnitPrice, at, row.PublishedAt, ok, err)
 		}
 	})
 }

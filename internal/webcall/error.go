@@ -115,8 +115,12 @@ const maxRetryAfter = time.Hour
 // clocks that differ do no harm. At most an hour; a time that has passed is now.
 func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	value := strings.TrimSpace(h.Get("Retry-After"))
-	if n, err := strconv.ParseUint(value, 10, 63); err == nil {
-		return time.Duration(min(n, uint64(maxRetryAfter/time.Second))) * time.Second, true
+	if value != "" && strings.Trim(value, "0123456789") == "" {
+		n, err := strconv.ParseUint(value, 10, 63)
+		if err != nil || n > uint64(maxRetryAfter/time.Second) { // more digits than a number has are a long time, too
+			return maxRetryAfter, true
+		}
+		return time.Duration(n) * time.Second, true
 	}
 	at, err := http.ParseTime(value)
 	if err != nil {
