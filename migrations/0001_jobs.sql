@@ -128,7 +128,10 @@ CREATE TABLE :"schema".job_additions (
     run_after    timestamptz NOT NULL DEFAULT '-infinity',
     created_at   timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (tenant_id, catalog_id, id),
-    CONSTRAINT job_additions_product_ids_array CHECK (jsonb_typeof(product_ids) = 'array'),
+    CONSTRAINT job_additions_product_ids_array CHECK (
+        CASE WHEN jsonb_typeof(product_ids) = 'array' THEN jsonb_array_length(product_ids) <= 10000 ELSE false END),
+    -- fold orders ids by the addition's id times 2^14: beyond 2^49 nothing of the catalog could be taken any more.
+    CONSTRAINT job_additions_id_small CHECK (abs(id) < 281474976710656),
     -- What no row of jobs could hold would be reserved again and again, in vain.
     CONSTRAINT job_additions_sized CHECK (octet_length(catalog_id) <= 1024 AND octet_length(trace_id) <= 512),
     CONSTRAINT job_additions_attempts CHECK (attempts >= 0 AND max_attempts >= 1),

@@ -51,6 +51,7 @@ BEGIN
     END LOOP;
     IF job_id IS NOT NULL AND NOT joined THEN
         IF n > chunk THEN
+            PERFORM check_product_ids(p_ids); -- the job's trigger has seen the first ones only
             INSERT INTO job_additions (tenant_id, catalog_id, product_ids)
             SELECT p_tenant, p_catalog, jsonb_agg(x.e ORDER BY x.o)
               FROM jsonb_array_elements(p_ids) WITH ORDINALITY x(e, o)
@@ -90,10 +91,11 @@ BEGIN
         RAISE EXCEPTION 'the tenant id is NULL' USING ERRCODE = 'null_value_not_allowed',
             HINT = 'Leave the argument out for the default tenant.';
     ELSIF octet_length(trace_id) > 512 THEN
-        RAISE EXCEPTION 'the trace id has % bytes, at most 512 are allowed', octet_length(trace_id)
-            USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'the trace id has % bytes, at most 512 are allowed: %…', octet_length(trace_id), left(trace_id, 40)
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Use a shorter one, or its hash.';
     ELSIF delay < interval '0' OR delay > interval '10 years' THEN
-        RAISE EXCEPTION 'a delay of % is not between 0 and 10 years', delay USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'a delay of % is not between 0 and 10 years', delay
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Write how long from now, such as ''10 minutes''; leave it out for at once.';
     END IF;
     -- No delay is no wish: a job that waits for its back-off is not moved by it, and a new one is due at once.
     run_after := CASE WHEN delay > interval '0' THEN now() + delay ELSE '-infinity' END;
@@ -184,12 +186,13 @@ DECLARE
 BEGIN
     IF type IS NULL OR type = '' OR octet_length(type) > 200 THEN
         RAISE EXCEPTION 'the job type is %', CASE WHEN type IS NULL THEN 'missing' WHEN type = '' THEN 'empty' ELSE 'longer than 200 bytes' END
-            USING ERRCODE = 'invalid_parameter_value';
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Name the type that a worker has a handler for, such as ''csv_import''.';
     ELSIF config IS NULL OR jsonb_typeof(config) <> 'object' THEN
         RAISE EXCEPTION 'config is %, not a JSON object', coalesce(jsonb_typeof(config), 'missing')
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Write an object, such as {"file": "a.csv"}; {} is allowed.';
     ELSIF max_attempts < 1 THEN
-        RAISE EXCEPTION 'max_attempts is %, at least 1 is needed', max_attempts USING ERRCODE = 'invalid_parameter_value';
+        RAISE EXCEPTION 'max_attempts is %, at least 1 is needed', max_attempts
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Leave it out for the default.';
     END IF;
     IF type = 'PRICE_REFRESH' THEN
         IF jsonb_typeof(config -> 'catalogId') <> 'string' THEN
@@ -199,6 +202,10 @@ BEGIN
         PERFORM check_catalog_id(config ->> 'catalogId');
         PERFORM check_product_ids(config -> 'productIds');
         PERFORM check_full(config);
+        IF config - '{catalogId,productIds,full}'::text[] <> '{}' THEN
+            RAISE EXCEPTION 'a PRICE_REFRESH can''t keep config.%', left((SELECT min(k) FROM jsonb_object_keys(config - '{catalogId,productIds,full}'::text[]) k), 100)
+                USING ERRCODE = 'invalid_parameter_value', HINT = 'Its config is catalogId, productIds and full: its ids may join a waiting job, which has no place for more. Say who asks by operated_by and trace_id.';
+        END IF;
         SELECT a.job_id, a.joined INTO job_id, joined
           FROM add_price_refresh(enqueue_job.tenant_id, config ->> 'catalogId', config -> 'productIds',
                                  coalesce(config -> 'full' = 'true', false), enqueue_job.operated_by, enqueue_job.trace_id, due,

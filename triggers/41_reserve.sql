@@ -45,7 +45,7 @@ BEGIN
                            lease_expires_at = at + coalesce((p_leases ->> j.type)::integer, p_lease_ms) * interval '1 ms'
                      WHERE j.id = r.id;
                     folded := folded || r.id;
-                ELSIF reserve_refresh(r.id, p_worker, p_lease_ms, p_leases, p_max_ids) THEN
+                ELSIF reserve_what_fits(r.id, p_worker, p_lease_ms, p_leases, p_max_ids) THEN
                     folded := folded || r.id;
                 END IF;
             EXCEPTION WHEN OTHERS THEN
@@ -139,6 +139,27 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION :"schema".reserve_refresh IS 'Internal: reserves one PRICE_REFRESH, with the additions that joined it.';
 
+-- reserve_what_fits: reserve_refresh of a job whose ids may be more than one JSON value can hold (256 MB): then fewer of them,
+-- and the others are left to its successors.
+CREATE OR REPLACE FUNCTION :"schema".reserve_what_fits(p_id bigint, p_worker uuid, p_lease_ms integer, p_leases jsonb, p_max_ids integer)
+    RETURNS boolean
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+DECLARE
+    most integer := p_max_ids;
+BEGIN
+    LOOP
+        BEGIN
+            RETURN reserve_refresh(p_id, p_worker, p_lease_ms, p_leases, most);
+        EXCEPTION WHEN program_limit_exceeded THEN
+            IF most <= 1 THEN
+                RAISE;
+            END IF;
+            most := most / 4 + 1;
+        END;
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION :"schema".reserve_what_fits IS 'Internal: reserves one PRICE_REFRESH with as many of its ids as one JSON value can hold.';
+
 -- reserve_all_marked: RUNNING jobs of the marked additions that are due and whose catalog has no waiting job.
 -- returns: the jobs' ids
 -- locks: one addition a catalog, passing over locked ones; then as reserve_marked
@@ -148,6 +169,7 @@ CREATE OR REPLACE FUNCTION :"schema".reserve_all_marked(p_limit integer, p_worke
 DECLARE
     jobs_made bigint[] := '{}';
     job       bigint;
+    most      integer;
     r         record;
 BEGIN
     FOR r IN SELECT a.tenant_id, a.catalog_id FROM job_additions a
@@ -157,12 +179,20 @@ BEGIN
                 AND EXISTS (SELECT FROM tenants t WHERE t.id = a.tenant_id)
               ORDER BY a.run_after, a.id LIMIT p_limit FOR UPDATE OF a SKIP LOCKED LOOP
         IF p_careful THEN
-            BEGIN
-                job := reserve_marked(r.tenant_id, r.catalog_id, p_worker, p_lease_ms, p_leases, p_max_ids);
-            EXCEPTION WHEN OTHERS THEN
-                RAISE WARNING 'additions of catalog % can''t be reserved: %', left(r.catalog_id, 100), SQLERRM;
-                CONTINUE;
-            END;
+            most := p_max_ids;
+            LOOP -- as reserve_what_fits
+                BEGIN
+                    job := reserve_marked(r.tenant_id, r.catalog_id, p_worker, p_lease_ms, p_leases, most);
+                    EXIT;
+                EXCEPTION WHEN OTHERS THEN
+                    job := NULL;
+                    IF SQLSTATE <> '54000' OR most <= 1 THEN
+                        RAISE WARNING 'additions of catalog % can''t be reserved: %', left(r.catalog_id, 100), SQLERRM;
+                        EXIT;
+                    END IF;
+                    most := most / 4 + 1;
+                END;
+            END LOOP;
         ELSE
             job := reserve_marked(r.tenant_id, r.catalog_id, p_worker, p_lease_ms, p_leases, p_max_ids);
         END IF;

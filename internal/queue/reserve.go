@@ -20,7 +20,8 @@ type Reservation struct {
 	// NextLease is how long until the next lease of a job or a refresh ends, 0 when one has ended already, negative when
 	// there is none. It is negative, too, when as many jobs came as were asked for.
 	NextLease time.Duration
-	// Poisoned is the error that one of the due jobs raised, which was passed over and stays PENDING.
+	// Poisoned is the error that one of the due jobs raised: it was passed over and stays PENDING, or its ids were more than
+	// one row can hold, and it was taken with some of them.
 	Poisoned error
 }
 
@@ -40,8 +41,7 @@ func (e *emptyLooks) wait() time.Duration {
 }
 
 // Reserve takes at most n due jobs, the longest due first, in one round trip. Jobs is empty, and there is no error, when no
-// job is due. One job that can't be reserved (a trigger of the user's raises, say) doesn't stop the others: it is passed
-// over and reported in Poisoned.
+// job is due. One job that can't be reserved (a trigger of the user's raises, say) doesn't stop the others: see Poisoned.
 func (s *Store) Reserve(ctx context.Context, n int) (Reservation, error) {
 	ctx, done := s.bound(ctx)
 	defer done()

@@ -1,8 +1,12 @@
 package queue_test
 
 import (
+	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
+
+	"notifyworker/internal/queue"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -72,4 +76,79 @@ func (tb table) refused(sql, code string) {
 	if !errors.As(err, &pg) || pg.Code != code {
 		tb.t.Errorf("%s: %v, want SQLSTATE %s", sql, err, code)
 	}
+}
+
+// The ids that wait for a catalog may be more than one JSON value holds. They are taken in parts.
+func TestIDsThatNoRowCanHoldTogetherAreTakenInParts(t *testing.T) {
+	tb := newTable(t)
+	for part := range 3 { // 3 times 100 MB
+		tb.exec(`SELECT notifyworker.enqueue_price_refresh('c', (SELECT jsonb_agg(repeat('x', 1000000) || g) FROM generate_series($1 * 100 + 1, $1 * 100 + 100) g))`, part)
+	}
+	if _, err := tb.pool.Exec(t.Context(), `SELECT FROM notifyworker.reserve(10, $1, 60000)`, workerA); err == nil {
+		t.Error("they are no longer too many: mend the test")
+	}
+	got := 0
+	for range 10 {
+		got += value[int](tb, `SELECT coalesce(sum(product_count), 0)::int FROM notifyworker.reserve(10, $1, 60000, p_careful => true)`, workerA)
+		if got == 300 {
+			break
+		}
+	}
+	if n := value[int](tb, `SELECT count(DISTINCT md5(e.id)) FROM notifyworker.jobs j, jsonb_array_elements_text(j.config -> 'productIds') e(id)`); got != 300 || n != 300 {
+		t.Errorf("%d ids were reserved, %d different ones, want 300", got, n)
+	}
+}
+
+// FuzzProductIDs: a list of ids is refused as a whole, with a SQLSTATE that tells the caller so, or each of its ids is there when
+// the job is taken.
+func FuzzProductIDs(f *testing.F) {
+	table := newTable(f)
+	for _, s := range []string{
+		`[]`, `["p1", 2]`, `[null]`, `{}`, `"p"`, `["\u0000"]`, `["\ud800"]`, `[1e400, -0.0]`, `["p", "p", 1, 1.0, "1"]`, `[[`, "", "[\"\xff\"]", "[\"\x00\"]",
+		`[NaN]`, `[1e131072]`, `["` + strings.Repeat("x", 9000) + `"]`, "[\"\u2028\uffff\U0010ffff\"]",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, ids string) {
+		tb := table
+		tb.t = t
+		_, err := tb.pool.Exec(t.Context(), `SELECT notifyworker.enqueue_price_refresh('c', $1::text::jsonb)`, ids)
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) {
+			switch pg.Code {
+			case "22023", "22P02", "22P05", "22021", "22003", "54001":
+			default:
+				t.Errorf("%q: %v", ids, err)
+			}
+			if r := tb.reserve(1); len(r.Jobs) != 0 {
+				t.Errorf("%q: refused, and a job with %s", ids, r.Jobs[0].Config)
+			}
+			return
+		} else if err != nil {
+			t.Fatalf("%q: %v", ids, err)
+		}
+		j := tb.one()
+		var same bool
+		if err := tb.pool.QueryRow(t.Context(), `SELECT $1::text::jsonb @> $2::text::jsonb AND $2::text::jsonb @> $1::text::jsonb AND $2::text::jsonb -> 0 IS NOT DISTINCT FROM $1::text::jsonb -> 0`,
+			ids, string(productIDs(t, j.Config))).Scan(&same); err != nil || !same {
+			t.Errorf("%q arrived as %s: %v", ids, j.Config, err)
+		}
+		if _, err := tb.Complete(t.Context(), []queue.Completion{{ID: j.ID, Token: j.Token}}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// productIDs are those of a config, as they are written in it.
+func productIDs(t *testing.T, config json.RawMessage) []byte {
+	t.Helper()
+	var c queue.PriceRefreshConfig
+	if err := json.Unmarshal(config, &c); err != nil {
+		t.Fatal(err)
+	}
+	ids, err := json.Marshal(c.ProductIDs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
 }
