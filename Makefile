@@ -4,8 +4,9 @@ GO       ?= go
 TOOL      = $(GO) tool -modfile=tools/go.mod
 FUZZTIME ?= 20s
 SOAK     ?= 10m
+RUN      ?= .
 
-.PHONY: all build demo test deps test18 test15 short lint fmt fuzz bench microbench soak clean
+.PHONY: all build demo test deps test18 test15 short lint fmt fuzz mutate bench microbench soak clean
 
 all: lint test
 
@@ -41,6 +42,9 @@ fuzz:             ## each fuzz target for FUZZTIME
 	@for f in $$(grep -rl '^func Fuzz' --include='*_test.go' .); do \
 	  for n in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9]*\).*/\1/p' $$f); do \
 	    echo "$$n in $$(dirname $$f)"; $(GO) test -run '^$$' -fuzz "^$$n$$" -fuzztime $(FUZZTIME) $$(dirname $$f) || exit 1; done; done
+
+mutate:           ## takes lines out of the SQL, those that RUN matches, and says which tests fail: docs/mutations.md
+	$(GO) run ./integration/mutate -run '$(RUN)' -write docs/mutations.md
 
 bench:            ## notifyworker measured beside polling and other ways, in three minutes, on a PostgreSQL of its own
 	$(GO) run ./cmd/notifyworker bench --short

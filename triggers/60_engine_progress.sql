@@ -14,7 +14,7 @@ DECLARE
     at constant timestamptz := clock_timestamp();
 BEGIN
     UPDATE refreshes r
-       SET done_count = p_done, recomputed = r.recomputed + p_recomputed,
+       SET done_count = p_done, recomputed = r.recomputed + least(p_recomputed, 9223372036854775807 - r.recomputed),
            failed = CASE WHEN p_failed = '[]' THEN r.failed WHEN r.failed_count < 100 THEN r.failed || p_failed
                          ELSE r.failed || (SELECT jsonb_agg(x.e - 'error' ORDER BY x.o) FROM jsonb_array_elements(p_failed) WITH ORDINALITY x(e, o)) END,
            failed_count = r.failed_count + jsonb_array_length(p_failed), attempts = 0,
@@ -57,7 +57,8 @@ BEGIN
             RAISE EXCEPTION 'the recomputation returned a JSON %, not an object', jsonb_typeof(answer)
                 USING ERRCODE = 'NW501', HINT = 'Return {"recomputed": n, "failed": [{"id": …, "error": "…"}]}, or NULL.';
         END IF;
-        recomputed := CASE WHEN jsonb_typeof(answer -> 'recomputed') = 'number' THEN trunc((answer ->> 'recomputed')::numeric)::bigint END;
+        recomputed := CASE WHEN jsonb_typeof(answer -> 'recomputed') = 'number'
+                           THEN least(greatest(trunc((answer ->> 'recomputed')::numeric), 0), 9223372036854775807)::bigint END;
         -- Only ids of this chunk count, and each once, whatever the function names. They are compared as text: a function
         -- that was given 7 may say that "7" failed.
         IF jsonb_typeof(answer -> 'failed') = 'array' AND answer -> 'failed' <> '[]' THEN
@@ -71,9 +72,6 @@ BEGIN
     ELSE
         EXECUTE p_call USING p_tenant, p_catalog, p_ids, p_texts;
     END IF;
-    -- From here on only, or a long call would keep a migration from the tables; and in the order of all others (jobs, additions,
-    -- refreshes), or it would be held up by whoever is here and hold up them.
-    LOCK TABLE :"schema".jobs, :"schema".job_additions IN ACCESS SHARE MODE;
     recomputed := greatest(0, coalesce(recomputed, jsonb_array_length(coalesce(p_ids, '[]')) - jsonb_array_length(failed)));
     IF p_last THEN
         SELECT r.outcome = 'done', r.dead_letter_id, r.waiters INTO held, dead_letter_id, waiters

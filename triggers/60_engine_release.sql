@@ -21,7 +21,7 @@ DECLARE
     n      integer := 0;
     why    text := left(p_error, 2000);
 BEGIN
-    LOCK TABLE jobs, job_additions IN ACCESS SHARE MODE; -- before refreshes, as all others do: see recompute_chunk
+    LOCK TABLE jobs, job_additions IN ACCESS SHARE MODE; -- in the order of a migration, or each would wait for the other
     SELECT x.tenant_id, x.catalog_id, x.listed, x.failed, x.product_count, x.done_count, x.refused, x.trace_id, x.operated_by
       INTO r FROM refreshes x
      WHERE x.id = p_id AND x.status = 'ACTIVE' AND x.lock_token = p_token FOR UPDATE;
@@ -49,7 +49,7 @@ BEGIN
     at := clock_timestamp();
     UPDATE refreshes x
        SET status = CASE WHEN n > 0 OR p_error IS NOT NULL THEN 'DONE_WITH_ERRORS' ELSE 'DONE' END, lock_token = NULL,
-           lease_expires_at = NULL, worker_id = NULL, recomputed = x.recomputed + p_recomputed, failed = misses,
+           lease_expires_at = NULL, worker_id = NULL, recomputed = x.recomputed + least(p_recomputed, 9223372036854775807 - x.recomputed), failed = misses,
            failed_count = n, error = left(p_error, 2000),
            done_count = CASE WHEN p_error IS NULL THEN x.product_count ELSE coalesce(p_done, x.done_count) END,
            started_at = coalesce(x.started_at, at), finished_at = at, updated_at = at

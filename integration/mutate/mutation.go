@@ -13,7 +13,8 @@ type mutation struct {
 	old  string // there exactly once, or at all places if all is set
 	new  string
 	all  bool
-	run  string // the tests that should notice, as -run takes it
+	in   string // the package of the tests that should notice; "" means ./integration/
+	run  string // these tests, as -run takes it
 }
 
 // apply returns the file's text with the change made.
@@ -31,7 +32,7 @@ func (m mutation) apply() (string, error) {
 
 func all() []mutation {
 	var out []mutation
-	for _, ms := range [][]mutation{adding, taking, returning, byHand, waking} {
+	for _, ms := range [][]mutation{adding, taking, returning, byHand, waking, admitting, refreshing, rows} {
 		out = append(out, ms...)
 	}
 	return out

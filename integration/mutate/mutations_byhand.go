@@ -39,4 +39,28 @@ var byHand = []mutation{
 		what: "the tenant in that index", file: "migrations/0001_jobs.sql", run: `TestTenantsOf`,
 		old: "jobs_price_refresh_pending_catalog_uq ON :\"schema\".jobs (tenant_id, catalog_id)", new: "jobs_price_refresh_pending_catalog_uq ON :\"schema\".jobs (catalog_id)",
 	},
+	{
+		what: "a cancel of what has ended meanwhile", file: cancelSQL, run: `TestEveryPair.*/(nothing|a_job_waits$)`,
+		old: "    ELSIF r.status NOT IN ('PENDING', 'RUNNING') THEN\n", new: "    ELSIF false THEN\n",
+	},
+	{
+		what: "the sweep looks whether a job waits", file: sweepSQL, run: `TestEveryPair.*/a_job_waits$|TestABounded|TestCatalogs`,
+		old: "               AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = x.tenant_id AND j.catalog_id = x.catalog_id\n                                                    AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH')\n", new: "",
+	},
+	{
+		what: "the sweep's SKIP LOCKED", file: sweepSQL, run: `TestASweep`,
+		old: "LIMIT 10000 FOR UPDATE OF x SKIP LOCKED", new: "LIMIT 10000 FOR UPDATE OF x",
+	},
+	{
+		what: "SKIP LOCKED of who learns of a merge", file: sweepSQL, run: `TestASweep`,
+		old: "LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED", new: "LIMIT 1000 FOR NO KEY UPDATE",
+	},
+	{
+		what: "what is written down for a job that is gone goes too", file: sweepSQL, run: `TestASweep|TestB15`,
+		old: "       AND NOT EXISTS (SELECT FROM jobs j WHERE j.id = a.from_job_id); -- purged meanwhile", new: "       AND false;",
+	},
+	{
+		what: "a replay says what it has not done", file: cancelSQL, run: `TestEveryPair.*/nothing|TestB04Dead|TestReplay`,
+		old: "    IF outcome = 'lost' THEN\n        outcome := CASE WHEN EXISTS (SELECT FROM jobs j WHERE j.id = job_id) THEN 'not_failed' ELSE 'not_found' END;", new: "    IF outcome = 'lost' THEN\n        outcome := 'not_found';",
+	},
 }

@@ -68,20 +68,4 @@ var returning = []mutation{
 		what: "a merged job ends", file: requeueSQL, run: `TestEveryPair.*/a_job_waits$`,
 		old: "    UPDATE jobs j SET status = 'COMPLETED', lock_token", new: "    IF true THEN outcome := 'merged'; RETURN; END IF;\n    UPDATE jobs j SET status = 'COMPLETED', lock_token",
 	},
-	{
-		what: "a completion's token", file: completeSQL, run: `TestALostReservation`,
-		old: "WHERE j.status = 'RUNNING' AND j.lock_token = a.token", new: "WHERE j.status = 'RUNNING'",
-	},
-	{
-		what: "a completion's SKIP LOCKED", file: completeSQL, run: `TestEveryPair.*/nothing`,
-		old: "FOR UPDATE OF j SKIP LOCKED", new: "FOR UPDATE OF j",
-	},
-	{
-		what: "a heartbeat's token", file: "internal/queue/sql/extend.sql", run: `TestALostReservation`,
-		old: "WHERE j.status = 'RUNNING' AND j.lock_token = a.token", new: "WHERE j.status = 'RUNNING'",
-	},
-	{
-		what: "a progress report's token", file: "internal/queue/sql/progress.sql", run: `TestALostReservation`,
-		old: " AND lock_token = $2::text::uuid", new: " AND $2::text IS NOT NULL",
-	},
 }

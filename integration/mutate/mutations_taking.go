@@ -99,4 +99,44 @@ var taking = []mutation{
 		what: "what a locked job has to learn later", file: foldSQL, run: `TestARowThat`,
 		old: "FROM unnest(froms) x(id) WHERE x.id <> ALL (free)", new: "FROM unnest(froms) x(id) WHERE false",
 	},
+	{
+		what: "refused ids in a successor keep their back-off", file: reserveSQL, run: `TestRefusedIDs`,
+		old: "ELSIF w.all_requeued AND w.due > at THEN", new: "ELSIF false THEN",
+	},
+	{
+		what: "marked additions of a catalog with a waiting job are that job's", file: reserveSQL, run: `TestTriples.*/two_enqueuers_at_REP|TestMarkedAdditions`,
+		old: "                AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = a.tenant_id AND j.catalog_id = a.catalog_id\n                                                     AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH')\n", new: "",
+	},
+	{
+		what: "a marked addition is not taken before it is due", file: reserveSQL, run: `TestMarkedAdditions`,
+		old: "WHERE a.marked AND a.run_after <= clock_timestamp()\n", new: "WHERE a.marked\n",
+	},
+	{
+		what: "a marked addition of a tenant that is gone stops nobody", file: reserveSQL, run: `TestMarkedAdditions`,
+		old: "                AND EXISTS (SELECT FROM tenants t WHERE t.id = a.tenant_id)\n              ORDER", new: "              ORDER",
+	},
+	{
+		what: "marked additions over the bound stay marked", file: reserveSQL, run: `TestABounded|FuzzFold|TestFoldAgrees`,
+		old: "    IF f.more THEN\n        -- Ids", new: "    IF false THEN\n        -- Ids",
+	},
+	{
+		what: "a look tells when a marked addition is due", file: reserveSQL, run: `TestMarkedAdditions`,
+		old: "    IF EXISTS (SELECT FROM job_additions a WHERE a.marked) THEN\n        SELECT least", new: "    IF false THEN\n        SELECT least",
+	},
+	{
+		what: "each id once, without additions", file: foldSQL, run: `TestFoldAgrees|TestIDsKeep|FuzzFold`,
+		old: "CASE WHEN count(*) = own THEN p_own ELSE coalesce(jsonb_agg(u.e ORDER BY u.o), '[]') END", new: "p_own",
+	},
+	{
+		what: "ids over the bound are put back", file: foldSQL, in: queueTests, run: `TestReservationTakes`,
+		old: "    IF jsonb_array_length(ids) > p_max_ids THEN\n        more := true;", new: "    IF false THEN\n        more := true;",
+	},
+	{
+		what: "they come first again", file: foldSQL, in: queueTests, run: `TestReservationTakes`,
+		old: "SELECT coalesce(first, 0) - 1 - (jsonb_array_length(ids) - 1) / chunk + c.nr", new: "SELECT nextval(pg_get_serial_sequence(format('%I.job_additions', :'schema'), 'id'))",
+	},
+	{
+		what: "a job of requeued ids goes on counting attempts", file: foldSQL, run: `.`,
+		old: "CASE WHEN bool_and(g.from_job_id IS NOT NULL) THEN max(g.attempts) ELSE 0 END", new: "0",
+	},
 }

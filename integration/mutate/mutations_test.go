@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -16,6 +17,15 @@ func TestEveryMutationCanBeMade(t *testing.T) {
 			t.Errorf("%s is there twice", m.what)
 		}
 		words[m.what+m.file] = true
+	}
+}
+
+func TestAPageKeepsTheRowsOfMutationsThatWereNotMade(t *testing.T) {
+	first, second := all()[0], all()[1]
+	old := page("", map[string]string{first.row(): "`TestA`: gone", second.row(): "`TestB`: gone"})
+	got := page(old, map[string]string{second.row(): none})
+	if !strings.Contains(got, first.row()+"`TestA`: gone |\n"+second.row()+none+" |\n") {
+		t.Errorf("got %s", got)
 	}
 }
 

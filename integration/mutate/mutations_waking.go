@@ -56,4 +56,20 @@ var waking = []mutation{
 		what: "a schema has a barrier of its own", file: notifySQL, run: `TestB50`, all: true,
 		old: "hashtext(:'schema')", new: "0",
 	},
+	{
+		what: "only who wishes it is told", file: notifySQL, run: `TestNobodyIsTold`,
+		old: "WHERE w.wants_notify AND w.last_beat", new: "WHERE w.last_beat",
+	},
+	{
+		what: "the wish", file: "internal/queue/sql/want_notify.sql", run: `TestNoWakeUp`,
+		old: "SET wants_notify = $2,", new: "SET wants_notify = $2 AND false,",
+	},
+	{
+		what: "a wish comes with a sign of life", file: "internal/queue/sql/want_notify.sql", in: queueTests, run: `TestCommitsNotify`,
+		old: ", last_beat = clock_timestamp()", new: "",
+	},
+	{
+		what: "a beat says who else wishes it", file: "internal/queue/sql/beat.sql", in: queueTests, run: `.`,
+		old: "WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '15 s'", new: "WHERE false",
+	},
 }

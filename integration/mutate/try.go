@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 )
 
 // try runs the tests with the mutation laid over the sources. It returns which test failed first and what it said, or "".
-func (m mutation) try() (killer string, err error) {
+func (m mutation) try(with []string) (killer string, err error) {
 	text, err := m.apply()
 	if err != nil {
 		return "", err
@@ -37,7 +38,8 @@ func (m mutation) try() (killer string, err error) {
 	if err := os.WriteFile(overlay, list, 0o644); err != nil {
 		return "", err
 	}
-	out, err := exec.Command("go", "test", "-overlay", overlay, "-short", "-failfast", "-timeout", "5m", "-run", m.run, "./integration/").CombinedOutput()
+	args := append(with, "go", "test", "-overlay", overlay, "-short", "-failfast", "-timeout", "5m", "-run", m.run, cmp.Or(m.in, "./integration/"))
+	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
 	var failed *exec.ExitError
 	switch {
 	case err == nil:

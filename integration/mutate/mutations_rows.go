@@ -1,0 +1,186 @@
+package main
+
+const (
+	extendSQL = "internal/queue/sql/extend.sql"
+	purgeSQL  = "internal/queue/sql/purge.sql"
+	oldSQL    = "internal/queue/sql/purge_refreshes.sql"
+
+	queueTests = "./internal/queue/"
+)
+
+// rows is what the worker alone says of rows: conclusions, heartbeats, leases that ended, what is removed; and what a row is
+// held to, whoever writes it.
+var rows = []mutation{
+	{
+		what: "a completion's token", file: completeSQL, run: `TestALostReservation`,
+		old: "WHERE j.status = 'RUNNING' AND j.lock_token = a.token", new: "WHERE j.status = 'RUNNING'",
+	},
+	{
+		what: "RUNNING, for a completion", file: completeSQL, in: queueTests, run: `TestComplete`,
+		old: "WHERE j.status = 'RUNNING' AND j.lock_token = a.token", new: "WHERE (j.status <> 'RUNNING' OR j.lock_token = a.token)",
+	},
+	{
+		what: "a completion's SKIP LOCKED", file: completeSQL, run: `TestEveryPair.*/nothing`,
+		old: "FOR UPDATE OF j SKIP LOCKED", new: "FOR UPDATE OF j",
+	},
+	{
+		what: "a heartbeat's token", file: extendSQL, run: `TestALostReservation`,
+		old: "WHERE j.status = 'RUNNING' AND j.lock_token = a.token", new: "WHERE j.status = 'RUNNING'",
+	},
+	{
+		what: "a heartbeat's SKIP LOCKED", file: extendSQL, in: queueTests, run: `TestAHeartbeat`,
+		old: "FOR UPDATE OF j SKIP LOCKED", new: "FOR UPDATE OF j",
+	},
+	{
+		what: "a progress report's token", file: "internal/queue/sql/progress.sql", run: `TestALostReservation`,
+		old: " AND lock_token = $2::text::uuid", new: " AND $2::text IS NOT NULL",
+	},
+	{
+		what: "the token, for the question what is still held", file: "internal/queue/sql/held.sql", in: queueTests, run: `TestComplete|TestProgress`,
+		old: " AND j.lock_token = a.token", new: "",
+	},
+	{
+		what: "the end of the lease, for the search of what to rescue", file: "internal/queue/sql/expired.sql", in: queueTests, run: `TestRescue|TestALongEnded`,
+		old: " AND lease_expires_at <= clock_timestamp()", new: "",
+	},
+	{
+		what: "the longest ended lease first", file: "internal/queue/sql/expired.sql", in: queueTests, run: `TestRescue|TestALongEnded`,
+		old: "ORDER BY lease_expires_at LIMIT", new: "ORDER BY lease_expires_at DESC LIMIT",
+	},
+	{
+		what: "what waits or runs is never purged", file: purgeSQL, in: queueTests, run: `TestPurge`,
+		old: " AND status IN ('COMPLETED', 'COMPLETED_WITH_ERRORS', 'FAILED')\n                 ORDER", new: "\n                 ORDER",
+	},
+	{
+		what: "a purge looks at the outcome", file: purgeSQL, in: queueTests, run: `TestPurge`,
+		old: "AND status = ANY ($1::text[]) ", new: "AND $1::text[] IS NOT NULL ",
+	},
+	{
+		what: "a purge looks at the age", file: purgeSQL, in: queueTests, run: `TestPurge`,
+		old: "WHERE finished_at < now() - $2::float8 * interval '1 second' AND", new: "WHERE finished_at < now() + $2::float8 * interval '1 second' AND",
+	},
+	{
+		what: "a purge's LIMIT", file: purgeSQL, in: queueTests, run: `TestPurge|TestABatch`,
+		old: "ORDER BY finished_at LIMIT $3 FOR", new: "ORDER BY finished_at, $3::int FOR",
+	},
+	{
+		what: "a purge's SKIP LOCKED", file: purgeSQL, in: queueTests, run: `TestABatch`,
+		old: "FOR UPDATE SKIP LOCKED))", new: "FOR UPDATE))",
+	},
+	{
+		what: "a batch begins where the last one ended", file: purgeSQL, in: queueTests, run: `TestABatch`,
+		old: " AND finished_at >= $4::timestamptz", new: "",
+	},
+	{
+		what: "a purge looks at a refresh's age", file: oldSQL, in: queueTests, run: `TestOldRefreshes`,
+		old: "WHERE finished_at < now() - $1::float8 * interval '1 second'", new: "WHERE $1::float8 > 0",
+	},
+	{
+		what: "an active refresh is never purged", file: oldSQL, in: queueTests, run: `TestOldRefreshes`, all: true,
+		old: "status <> 'ACTIVE' AND id >= $3", new: "id >= $3",
+	},
+	{
+		what: "the bound of a search for old refreshes", file: oldSQL, in: queueTests, run: `TestOldRefreshes`,
+		old: "LIMIT greatest($2::int, 1000)", new: "",
+	},
+	{
+		what: "a purge's SKIP LOCKED, for refreshes", file: oldSQL, in: queueTests, run: `TestALockedRefresh`,
+		old: "FOR UPDATE SKIP LOCKED))", new: "FOR UPDATE))",
+	},
+	{
+		what: "who says nothing for long is no worker any more", file: "internal/queue/sql/register.sql", in: queueTests, run: `TestRegistering`,
+		old: "last_beat < clock_timestamp() - interval '10 minutes'", new: "false",
+	},
+	{
+		what: "registering waits for nobody's lock", file: "internal/queue/sql/register.sql", in: queueTests, run: `TestRegistering`,
+		old: " FOR UPDATE SKIP LOCKED", new: "",
+	},
+	{
+		what: "config is frozen once a job is reserved", file: guardSQL, in: queueTests, run: `TestTheInput`,
+		old: "IF OLD.status <> 'PENDING' AND NEW.config IS DISTINCT FROM OLD.config THEN", new: "IF false THEN",
+	},
+	{
+		what: "type and tenant of a price refresh stay", file: guardSQL, in: queueTests, run: `TestAWaitingPriceRefreshStays`,
+		old: "IF (OLD.type = 'PRICE_REFRESH' OR NEW.type = 'PRICE_REFRESH')\n       AND", new: "IF false\n       AND",
+	},
+	{
+		what: "the catalog of a price refresh stays", file: guardSQL, in: queueTests, run: `TestAWaitingPriceRefreshStays`,
+		old: "IF OLD.type = 'PRICE_REFRESH' AND NEW.config -> 'catalogId' IS DISTINCT FROM OLD.config -> 'catalogId' THEN", new: "IF false THEN",
+	},
+	{
+		what: "ids that are changed by hand are looked at", file: guardSQL, in: queueTests, run: `TestAWaiting`,
+		old: "IF NEW.type = 'PRICE_REFRESH' AND NEW.status = 'PENDING' AND NEW.config IS DISTINCT FROM OLD.config THEN", new: "IF false THEN",
+	},
+	{
+		what: "ids of a plain INSERT are looked at", file: guardSQL, run: `TestB08`,
+		old: "        PERFORM check_product_ids(NEW.config -> 'productIds');\n        PERFORM check_full(NEW.config);\n    END IF;\n    IF NEW.status", new: "    END IF;\n    IF NEW.status",
+	},
+	{
+		what: "a job that can't be reserved does not stop the others", file: reserveSQL, in: queueTests, run: `TestAJobThatCannot`,
+		old: "            EXCEPTION WHEN OTHERS THEN\n                RAISE WARNING 'job % can''t be reserved: %', r.id, SQLERRM;\n", new: "",
+	},
+	{
+		what: "ids that no row can hold together are taken in parts", file: reserveSQL, in: queueTests, run: `TestIDsThat`,
+		old: "            most := most / 4 + 1;\n        END;\n", new: "            RAISE;\n        END;\n",
+	},
+	{
+		what: "a job is not reserved before it is due", file: reserveSQL, in: queueTests, run: `TestReserveTells`,
+		old: " AND j.run_after <= at\n              ORDER", new: "\n              ORDER",
+	},
+	{
+		what: "each reservation has a token of its own", file: reserveSQL, run: `TestALostReservation`, all: true,
+		old: "lock_token = gen_random_uuid()", new: "lock_token = 'aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa'",
+	},
+	{
+		what: "an attempt is counted when it is taken", file: reserveSQL, in: queueTests, run: `.`,
+		old: "2147483646) + 1,\n           started_at = at", new: "2147483646),\n           started_at = at",
+	},
+	{
+		what: "types have leases of their own", file: reserveSQL, in: queueTests, run: `TestTypes`, all: true,
+		old: "coalesce((p_leases ->> j.type)::integer, p_lease_ms)", new: "p_lease_ms",
+	},
+	{
+		what: "a look tells when the next job is due", file: reserveSQL, in: queueTests, run: `TestReserveTells`,
+		old: "due_ms := extract(epoch FROM due - clock_timestamp()) * 1000;", new: "due_ms := NULL;",
+	},
+	{
+		what: "a look tells when the next lease of a job ends", file: reserveSQL, in: queueTests, run: `TestALookTells`,
+		old: "    SELECT j.lease_expires_at INTO lease FROM jobs j WHERE j.status = 'RUNNING' ORDER BY j.lease_expires_at LIMIT 1;\n", new: "",
+	},
+	{
+		what: "a look tells when the next lease of a refresh ends", file: reserveSQL, in: engineTests, run: `TestAnAccepted`,
+		old: "    SELECT least(lease, min(r.lease_expires_at)) INTO lease FROM refreshes r WHERE r.status = 'ACTIVE';\n", new: "",
+	},
+	{
+		what: "a release at a shutdown costs no attempt", file: requeueSQL, in: queueTests, run: `TestARelease`,
+		old: "WHEN 'released' THEN greatest(a.attempts - 1, 0)", new: "WHEN 'released' THEN a.attempts",
+	},
+	{
+		what: "a replay begins anew", file: requeueSQL, in: queueTests, run: `.`,
+		old: "WHEN 'replayed' THEN 0 ELSE", new: "WHEN 'replayed' THEN a.attempts ELSE",
+	},
+	{
+		what: "what failed for good is not tried again", file: requeueSQL, in: queueTests, run: `.`,
+		old: "IF p_cause = 'permanent' OR (", new: "IF (",
+	},
+	{
+		what: "a type's own limit of attempts", file: requeueSQL, in: queueTests, run: `TestATypes`,
+		old: "least(a.max_attempts, nullif(p_limit, 0))", new: "a.max_attempts",
+	},
+	{
+		what: "the delay of a return", file: requeueSQL, in: queueTests, run: `.`,
+		old: "due := at + least(greatest(p_delay_ms, 0), 315360000000) * interval '1 ms';", new: "due := at;",
+	},
+	{
+		what: "a dead worker's wish counts for nothing", file: notifySQL, in: queueTests, run: `TestCommitsNotify`,
+		old: " AND w.last_beat > clock_timestamp() - interval '1 minute'", new: "",
+	},
+	{
+		what: "a key too long for a payload is \"look at everything\"", file: notifySQL, in: queueTests, run: `TestCommitsNotify`,
+		old: "CASE WHEN octet_length(payload) < 7900 THEN payload ELSE '{}' END", new: "payload",
+	},
+	{
+		what: "a payload says when a job is due", file: notifySQL, in: queueTests, run: `TestCommitsNotify`,
+		old: "'due', CASE WHEN announce.due > clock_timestamp() THEN ceil(extract(epoch FROM announce.due) * 1000)::bigint END", new: "'due', NULL",
+	},
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+const (
+	none   = "**none**" // no test noticed it
+	unmade = "**not made yet**"
+)
+
+const begins = `# Mutations
+
+Is every line of the protocol held by a test? ` + "`make mutate`" + ` takes single lines out of the SQL or turns them around, one at a time,
+runs the tests that should notice, and writes this page. It takes half an hour or more; ` + "`make mutate RUN='lease|token'`" + ` makes some of
+them and leaves the other rows as they are. A test sees to it that each mutation can still be made, and has its row.
+
+Each row: what was taken out, and the first test that failed without it; for a schedule, the sessions, the scene and the order of
+their steps. What the lines are for is in [protocol.md](protocol.md) and in their files; that the protocol needs them, whatever
+the tests find, is shown in [model.md](model.md).
+
+| taken out | of | what fails |
+|---|---|---|
+`
+
+// row is how the mutation's row of the page begins.
+func (m mutation) row() string {
+	return fmt.Sprintf("| %s | [%[2]s](../%[2]s) | ", m.what, m.file)
+}
+
+// page is the page with these killers; rows that have none are as they are in the old page.
+func page(old string, killers map[string]string) string {
+	var b strings.Builder
+	b.WriteString(begins)
+	lines := strings.Split(old, "\n")
+	for _, m := range all() {
+		killer, made := killers[m.row()]
+		if !made {
+			killer = unmade
+			for _, l := range lines {
+				if rest, ok := strings.CutPrefix(l, m.row()); ok {
+					killer = strings.TrimSuffix(rest, " |")
+				}
+			}
+		}
+		b.WriteString(m.row() + killer + " |\n")
+	}
+	return b.String()
+}
+
+func writePage(file string, killers map[string]string) error {
+	old, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.WriteFile(file, []byte(page(string(old), killers)), 0o644)
+}
