@@ -20,15 +20,19 @@ func costLoads(r *run) []float64 {
 	return []float64{20, 200, 0}
 }
 
-func costContenders() []*contender {
-	return []*contender{
+func costContenders(r *run) []*contender {
+	cs := []*contender{
 		{name: "notify when idle", kind: advisory, processes: 1},
 		{name: "polling every second", kind: advisory, tag: "_poll1s", processes: 1, poll: time.Second},
 		{name: "polling every 100ms", kind: advisory, tag: "_poll100ms", processes: 1, poll: 100 * time.Millisecond},
 	}
+	if r.cfg.Short {
+		return cs[:2]
+	}
+	return cs
 }
 
-func costSteps(r *run) int { return 1 + r.cfg.Rounds*len(costLoads(r))*len(costContenders()) }
+func costSteps(r *run) int { return len(costContenders(r)) * (1 + r.cfg.Rounds*len(costLoads(r))) }
 
 // cost is one turn.
 type cost struct {
@@ -40,7 +44,7 @@ type cost struct {
 
 func measureCost(ctx context.Context, r *run, s *Section) error {
 	s.About = costAbout
-	cs := costContenders()
+	cs := costContenders(r)
 	if err := r.prepare(ctx, cs); err != nil {
 		return err
 	}
@@ -104,19 +108,19 @@ func loadName(rate float64) string {
 	return fmt.Sprintf("at %.0f jobs/s", rate)
 }
 
-// idleCost looks at all contenders at once, over several of their beats.
+// idleCost looks at one contender after the other, over several of their beats.
 func (r *run) idleCost(ctx context.Context, cs []*contender) ([]cost, error) {
 	d := time.Duration(r.amount(24_000, 8_000)) * time.Millisecond
 	if r.tiny() {
 		d = time.Second
 	}
-	r.step("cost of an idle worker, %v", d)
 	out := make([]cost, len(cs))
-	err := r.with(ctx, cs, func(ctx context.Context) error {
-		return r.place.withConn(ctx, func(conn *pgx.Conn) error {
-			look := func(sign float64) error {
-				for i, c := range cs {
-					n, err := r.statements(ctx, conn, c.schema)
+	for i, c := range cs {
+		r.step("cost of an idle worker, %v: %s", d, c.name)
+		err := r.with(ctx, []*contender{c}, func(ctx context.Context) error {
+			return r.place.withConn(ctx, func(conn *pgx.Conn) error {
+				look := func(sign float64) error {
+					n, err := r.statements(ctx, conn)
 					if err != nil {
 						return err
 					}
@@ -127,26 +131,29 @@ func (r *run) idleCost(ctx context.Context, cs []*contender) ([]cost, error) {
 					out[i].statements += sign * n / d.Seconds()
 					out[i].cpu += sign * cpu.Seconds() * 1e3 / d.Seconds()
 					out[i].rss = mib(rss)
+					return nil
 				}
-				return nil
-			}
-			if err := look(-1); err != nil {
-				return err
-			}
-			if err := pause(ctx, d); err != nil {
-				return err
-			}
-			return look(1)
+				if err := look(-1); err != nil {
+					return err
+				}
+				if err := pause(ctx, d); err != nil {
+					return err
+				}
+				return look(1)
+			})
 		})
-	})
-	return out, err
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	return out, nil
 }
 
 // costTurn lets one contender work and counts.
 func (r *run) costTurn(ctx context.Context, c *contender, rate float64) (out cost, err error) {
 	err = r.with(ctx, []*contender{c}, func(ctx context.Context) error {
 		return r.place.withConn(ctx, func(conn *pgx.Conn) error {
-			before, err := r.statements(ctx, conn, c.schema)
+			before, err := r.statements(ctx, conn)
 			if err != nil {
 				return err
 			}
@@ -180,7 +187,7 @@ func (r *run) costTurn(ctx context.Context, c *contender, rate float64) (out cos
 			if err != nil {
 				return err
 			}
-			after, err := r.statements(ctx, conn, c.schema)
+			after, err := r.statements(ctx, conn)
 			out = cost{(after - before) / float64(ended), (cpu - cpuBefore).Seconds() * 1e6 / float64(ended), mib(rss), float64(ended) / seconds}
 			if ended == 0 {
 				out.statements, out.cpu = math.NaN(), math.NaN()

@@ -76,7 +76,7 @@ func (r *run) drainTurn(ctx context.Context, c *contender, jobs int) (d drained,
 		if _, err := conn.Exec(ctx, "VACUUM (ANALYZE) "+schema+".jobs"); err != nil {
 			return err
 		}
-		before, err := r.statements(ctx, conn, c.schema)
+		before, err := r.statements(ctx, conn)
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (r *run) drainTurn(ctx context.Context, c *contender, jobs int) (d drained,
 			if err != nil {
 				return err
 			}
-			after, err := r.statements(ctx, conn, c.schema)
+			after, err := r.statements(ctx, conn)
 			d = drained{float64(jobs) / seconds, (after - before) / float64(jobs), used.Seconds() * 1e6 / float64(jobs)}
 			return err
 		})

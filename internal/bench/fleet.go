@@ -23,7 +23,7 @@ func fleetSizes(r *run) []int {
 		return []int{1, 2}
 	}
 	if r.cfg.Short {
-		return []int{1, 8, 32}
+		return []int{1, 32}
 	}
 	return []int{1, 2, 4, 8, 16, 32, 64}
 }
@@ -89,7 +89,7 @@ func (r *run) fleetTurn(ctx context.Context, c *contender, into *rounds) (statem
 			return err
 		}
 		return r.place.withConn(ctx, func(conn *pgx.Conn) error {
-			before, err := r.statements(ctx, conn, c.schema)
+			before, err := r.statements(ctx, conn)
 			if err != nil {
 				return err
 			}
@@ -100,7 +100,7 @@ func (r *run) fleetTurn(ctx context.Context, c *contender, into *rounds) (statem
 			if err := c.collect(ctx, into, 2*time.Second); err != nil {
 				return err
 			}
-			after, err := r.statements(ctx, conn, c.schema)
+			after, err := r.statements(ctx, conn)
 			statements = (after - before) / float64(n)
 			return err
 		})
