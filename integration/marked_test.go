@@ -131,3 +131,53 @@ func TestReplaySaysWhatItHasNotDone(t *testing.T) {
 		t.Errorf("of a dead letter: %s", got)
 	}
 }
+
+func TestAFullRefreshThatJoinsMakesTheWaitingJobFull(t *testing.T) {
+	tb := newTable(t, queue.Config{})
+	waits := tb.enqueue("c", `["p1"]`)
+	if !one[bool](tb, `SELECT joined FROM notifyworker.enqueue_full_refresh('c')`) {
+		t.Error("it has not joined")
+	}
+	if j := tb.reserveOne(); j.ID != waits || !one[bool](tb, `SELECT config @> '{"full": true}' FROM notifyworker.jobs WHERE id = $1`, j.ID) {
+		t.Errorf("job %d has %s", j.ID, j.Config)
+	}
+}
+
+func TestASuccessorThatNobodyFillsGoes(t *testing.T) {
+	tb := newTable(t, queue.Config{})
+	tb.enqueue("c", `["p1"]`)
+	client := tb.begin(readCommitted)
+	tb.run(client, `SELECT notifyworker.enqueue_price_refresh('c', '["p2"]')`)
+	tb.reserveOne()
+	const waiting = `SELECT count(*) FROM notifyworker.jobs WHERE status = 'PENDING'`
+	if n := one[int](tb, waiting); n != 1 {
+		t.Fatalf("%d successors are left for the client", n)
+	}
+	tb.run(client, "ROLLBACK")
+	tb.due()
+	if jobs := tb.reserve(10); len(jobs) != 0 {
+		t.Errorf("a job of nothing was reserved: %s", jobs[0].Config)
+	}
+	if n := one[int](tb, waiting); n != 0 {
+		t.Errorf("%d empty jobs wait for ever", n)
+	}
+}
+
+// At a higher isolation level a replay takes none of the catalog's locks, which would be held until its end for nothing.
+func TestAReplayWithAnOldSnapshotIsAMarkedAddition(t *testing.T) {
+	tb := newTable(t, queue.Config{})
+	dead := tb.enqueue("c", `["p1"]`)
+	tb.requeue(tb.reserveOne(), queue.CausePermanent)
+	tx := tb.begin(repeatableRead)
+	var outcome string
+	if err := tx.QueryRow(t.Context(), `SELECT outcome FROM notifyworker.replay($1)`, dead).Scan(&outcome); err != nil || outcome != "merged" {
+		t.Errorf("got %s, %v", outcome, err)
+	}
+	if n := one[int](tb, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`); n != 0 {
+		t.Errorf("it holds %d advisory locks", n)
+	}
+	tb.commit(tx)
+	if j := tb.reserveOne(); tb.ids(j.ID) != `["p1"]` {
+		t.Errorf("got %s", tb.ids(j.ID))
+	}
+}

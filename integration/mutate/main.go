@@ -38,15 +38,22 @@ func main() {
 		}
 		fmt.Printf("%s (%s), %.0f s: %s\n", m.what, m.file, time.Since(began).Seconds(), killer)
 		killers[m.row()] = killer
-		if *write != "" {
-			if err := writePage(*write, killers); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				os.Exit(2)
-			}
-		}
+		keep(*write, killers)
 	}
+	keep(*write, killers)
 	fmt.Printf("%d mutations, %d survive, %d could not be made\n", len(killers)+unmade, survivors, unmade)
 	if survivors+unmade > 0 {
 		os.Exit(1)
+	}
+}
+
+// keep writes the page after each mutation: a run that is interrupted has not been for nothing.
+func keep(file string, killers map[string]string) {
+	if file == "" {
+		return
+	}
+	if err := writePage(file, killers); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
 	}
 }

@@ -96,7 +96,7 @@ var adding = []mutation{
 		old: "        IF n > chunk THEN\n            PERFORM check_product_ids(p_ids);", new: "        IF false THEN\n            PERFORM check_product_ids(p_ids);",
 	},
 	{
-		what: "an addition asks for the whole catalog", file: enqueueSQL, run: `TestFoldAgrees`,
+		what: "an addition asks for the whole catalog", file: enqueueSQL, run: `TestAFullRefreshThatJoins`,
 		old: "c.ids, p_full, mark, p_from", new: "c.ids, false, mark, p_from",
 	},
 	{
@@ -104,7 +104,7 @@ var adding = []mutation{
 		old: "            PERFORM check_product_ids(p_ids); -- the job's", new: "            -- the job's",
 	},
 	{
-		what: "the ids of an addition are looked at", file: enqueueSQL, run: `TestBadInput|TestAnIDThat`,
+		what: "the ids of an addition are looked at", file: enqueueSQL, run: `TestBadInput`,
 		old: "    PERFORM check_product_ids(p_ids);\n    IF mark", new: "    IF mark",
 	},
 }

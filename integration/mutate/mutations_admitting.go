@@ -11,7 +11,7 @@ const (
 // admitting is what keeps two refreshes of one product apart, and a refresh with one process.
 var admitting = []mutation{
 	{
-		what: "an admission's token", file: admitSQL, in: engineTests, run: `TestALostJob|TestAnAccepted`, all: true,
+		what: "an admission's token", file: admitSQL, in: engineTests, run: `TestAnAdmissionIsFor`, all: true,
 		old: "k.status = 'RUNNING' AND k.lock_token = p_token", new: "k.status = 'RUNNING'",
 	},
 	{
@@ -23,11 +23,11 @@ var admitting = []mutation{
 		old: "       FOR UPDATE SKIP LOCKED;", new: "       ;",
 	},
 	{
-		what: "an admission's SKIP LOCKED", file: admitSQL, in: engineTests, run: `TestALockedJobRow`,
+		what: "an admission's SKIP LOCKED", file: admitSQL, in: engineTests, run: `TestAnAdmissionIsFor`,
 		old: "       FOR UPDATE SKIP LOCKED;", new: "       FOR UPDATE;",
 	},
 	{
-		what: "an admission's READ COMMITTED", file: admitSQL, in: engineTests, run: `TestAdmission`,
+		what: "an admission's READ COMMITTED", file: admitSQL, in: engineTests, run: `TestAnAdmissionIsFor`,
 		old: "IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN\n        RAISE", new: "IF false THEN\n        RAISE",
 	},
 	{

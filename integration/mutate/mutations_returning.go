@@ -57,7 +57,7 @@ var returning = []mutation{
 		old: "IF NOT pg_try_advisory_xact_lock(1853292546, stripe) THEN", new: "IF false THEN",
 	},
 	{
-		what: "a replay does not look at an old snapshot", file: requeueSQL, run: `TestEveryPairAtHigher|TestTriples.*/a_replay`,
+		what: "a replay does not look at an old snapshot", file: requeueSQL, run: `TestAReplayWithAnOld`,
 		old: "    IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN\n        RETURN false;", new: "    IF false THEN\n        RETURN false;",
 	},
 	{

@@ -44,7 +44,7 @@ var taking = []mutation{
 		old: "IF w.n = 0 AND quiet THEN", new: "IF w.n = 0 THEN",
 	},
 	{
-		what: "a successor goes when nobody is", file: reserveSQL, run: `TestEveryPair.*/a_job_waits$`,
+		what: "a successor goes when nobody is", file: reserveSQL, run: `TestASuccessorThatNobody`,
 		old: "            DELETE FROM jobs j WHERE j.id = p_id;\n            RETURN false;\n", new: "            RETURN false;\n",
 	},
 	{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -17,6 +18,20 @@ func TestEveryMutationCanBeMade(t *testing.T) {
 			t.Errorf("%s is there twice", m.what)
 		}
 		words[m.what+m.file] = true
+	}
+}
+
+// The page speaks of all mutations, and no test has missed one.
+func TestThePageHasARowForEachMutation(t *testing.T) {
+	text, err := os.ReadFile("../../docs/mutations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := page(string(text), nil); string(text) != want {
+		t.Error("docs/mutations.md is not what the tables of mutations make of it: run `make mutate RUN=…` for what is new or changed")
+	}
+	if strings.Contains(string(text), "| "+none+" |") {
+		t.Error("docs/mutations.md has a mutation that no test noticed")
 	}
 }
 

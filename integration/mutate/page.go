@@ -23,6 +23,8 @@ Each row: what was taken out, and the first test that failed without it; for a s
 their steps. What the lines are for is in [protocol.md](protocol.md) and in their files; that the protocol needs them, whatever
 the tests find, is shown in [model.md](model.md).
 
+%s
+
 | taken out | of | what fails |
 |---|---|---|
 `
@@ -35,7 +37,7 @@ func (m mutation) row() string {
 // page is the page with these killers; rows that have none are as they are in the old page.
 func page(old string, killers map[string]string) string {
 	var b strings.Builder
-	b.WriteString(begins)
+	left, missed := 0, 0
 	lines := strings.Split(old, "\n")
 	for _, m := range all() {
 		killer, made := killers[m.row()]
@@ -47,9 +49,20 @@ func page(old string, killers map[string]string) string {
 				}
 			}
 		}
+		switch killer {
+		case unmade:
+			left++
+		case none:
+			missed++
+		}
 		b.WriteString(m.row() + killer + " |\n")
 	}
-	return b.String()
+	n := len(all())
+	count := fmt.Sprintf("%d mutations: all of them were made, and %d made a test fail.", n, n-missed)
+	if left > 0 {
+		count = fmt.Sprintf("%d mutations: %d of them were made, and %d of these made a test fail. **%d have not been made yet**; their rows say so.", n, n-left, n-left-missed, left)
+	}
+	return fmt.Sprintf(begins, count) + b.String()
 }
 
 func writePage(file string, killers map[string]string) error {

@@ -92,3 +92,26 @@ func TestACountBeyondAllNumbersIsTheHighest(t *testing.T) {
 		t.Errorf("the refresh is %s", got)
 	}
 }
+
+func TestAnAdmissionIsForTheHolderOfTheJobOnly(t *testing.T) {
+	b := newBench(t)
+	j := b.job("c", `["p1"]`)
+	const admit = `SELECT outcome FROM notifyworker.admit_refresh($1, $2, $3, 60000)`
+	if got := said(b.pool, admit, j.ID, workerB, workerB); got != "lost" {
+		t.Errorf("a stranger: %s", got)
+	}
+	strict := b.db.Conn(t)
+	_, err := strict.Exec(context.Background(), `SET default_transaction_isolation = 'repeatable read'`)
+	must(t, err)
+	if got := said(strict, admit, j.ID, j.Token, workerA); got != "25001" {
+		t.Errorf("with a snapshot that may be older than the locks: %s", got)
+	}
+	psql := b.begin(`SELECT FROM notifyworker.jobs FOR UPDATE`)
+	if got := said(b.impatient(), admit, j.ID, j.Token, workerA); got != "busy" {
+		t.Errorf("while somebody has locked the job: %s", got)
+	}
+	must(t, psql.Rollback(context.Background()))
+	if got := said(b.pool, admit, j.ID, j.Token, workerA); got != "accepted" {
+		t.Errorf("the holder: %s", got)
+	}
+}
