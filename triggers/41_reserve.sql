@@ -1,27 +1,38 @@
 -- reserve: PENDING → RUNNING for up to p_limit due jobs, each with a lock token of its own.
 -- $1 at most so many jobs  $2 the worker  $3 lease in ms  $4 {"type": lease in ms} for types with another one
--- $5 at most so many product ids a job  $6 start the search at this due time  $7 careful: a job that can't be reserved (a
+-- $5 at most so many product ids a job  $6 start the search at this due time: what is due since before that is not seen, nor
+--    are the index entries of jobs that are long gone, which nothing removes while somebody's old snapshot pins vacuum
+-- $7 careful: a job that can't be reserved (a
 --    trigger of the user's raises, say) is passed over instead of failing the call; slower
 -- returns: the jobs as reserved, in no order; when there were fewer than asked for, one more row without an id
---          that holds what next_due returns (possibly "now": a job that somebody else has locked, or a successor just left)
+--          that holds what next_due returns (possibly "now": a job that somebody else has locked, or a successor just left).
+--          Each row says in look_ms how long it took to find the first job, or to find that there is none.
 -- locks, in this order: the jobs' rows by (run_after, id), passing over locked ones; for each PRICE_REFRESH then its
 --        catalog (tried, exclusive) and its additions (see fold). Waits for nobody.
 --
 -- The catalog's lock got: no addition is under way, all of them are folded, done. Not got: what is committed is folded, and
 -- a successor is left, which additions under way will find when they commit.
+DO $$ BEGIN
+    -- A function's columns can't be changed in its place. What was granted on it by name has to be granted again.
+    IF NOT EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = quote_ident(:'schema')::regnamespace AND p.proname = 'reserve' AND 'look_ms' = ANY (p.proargnames)) THEN
+        DROP FUNCTION IF EXISTS :"schema".reserve(integer, uuid, integer, jsonb, integer, timestamptz, boolean);
+        DROP FUNCTION IF EXISTS :"schema".next_due();
+    END IF;
+END $$;
 CREATE OR REPLACE FUNCTION :"schema".reserve(
     p_limit integer, p_worker uuid, p_lease_ms integer, p_leases jsonb DEFAULT '{}', p_max_ids integer DEFAULT 50000,
     p_from timestamptz DEFAULT '-infinity', p_careful boolean DEFAULT false)
     RETURNS TABLE (id bigint, tenant_id uuid, type text, operated_by uuid, config jsonb, trace_id text, catalog_id text,
                    product_count integer, lock_token uuid, attempts integer, max_attempts integer, created_at timestamptz,
                    run_after timestamptz, started_at timestamptz, lease_expires_at timestamptz,
-                   next_due_ms double precision, next_lease_ms double precision)
+                   next_due_ms double precision, next_lease_ms double precision, look_ms double precision)
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 #variable_conflict use_column
 DECLARE
     at    constant timestamptz := clock_timestamp();
     plain bigint[] := '{}';
     folded bigint[] := '{}';
+    found timestamptz;
     r     record;
 BEGIN
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
@@ -31,6 +42,7 @@ BEGIN
     FOR r IN SELECT j.id, j.type = 'PRICE_REFRESH' AS refresh FROM jobs j
               WHERE j.status = 'PENDING' AND j.run_after >= p_from AND j.run_after <= at
               ORDER BY j.run_after, j.id LIMIT p_limit FOR UPDATE SKIP LOCKED LOOP
+        found := coalesce(found, clock_timestamp());
         IF NOT r.refresh AND NOT p_careful THEN
             plain := plain || r.id;
         ELSIF NOT p_careful THEN
@@ -53,6 +65,7 @@ BEGIN
             END;
         END IF;
     END LOOP;
+    look_ms := extract(epoch FROM coalesce(found, clock_timestamp()) - at) * 1000;
     -- Marked additions whose catalog has no waiting job become a RUNNING job at once. Almost always there are none.
     IF cardinality(plain) + cardinality(folded) < p_limit AND EXISTS (SELECT FROM job_additions a WHERE a.marked) THEN
         folded := folded || reserve_all_marked(p_limit - cardinality(plain) - cardinality(folded), p_worker, p_lease_ms, p_leases,
@@ -66,17 +79,17 @@ BEGIN
          WHERE j.id = ANY (plain)
         RETURNING j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
                   j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at,
-                  NULL::double precision, NULL::double precision;
+                  NULL::double precision, NULL::double precision, look_ms;
     END IF;
     IF cardinality(folded) > 0 THEN
         RETURN QUERY
         SELECT j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
                j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at,
-               NULL::double precision, NULL::double precision
+               NULL::double precision, NULL::double precision, look_ms
           FROM jobs j WHERE j.id = ANY (folded);
     END IF;
     IF cardinality(plain) + cardinality(folded) < p_limit THEN
-        SELECT n.due_ms, n.lease_ms INTO next_due_ms, next_lease_ms FROM next_due() n;
+        SELECT n.due_ms, n.lease_ms INTO next_due_ms, next_lease_ms FROM next_due(p_from) n;
         RETURN NEXT;
     END IF;
 END $$;
@@ -254,16 +267,16 @@ $$;
 COMMENT ON FUNCTION :"schema".leave_successor IS 'Internal: leaves the empty job that additions still under way will find.';
 
 -- next_due: how long until there is something to reserve, and until a lease ends; in ms, negative or 0 for "now", NULL for
--- nothing known.
+-- nothing known. What is due, or has its lease end, before p_from is not seen.
 -- locks: nothing
-CREATE OR REPLACE FUNCTION :"schema".next_due(OUT due_ms double precision, OUT lease_ms double precision)
+CREATE OR REPLACE FUNCTION :"schema".next_due(p_from timestamptz, OUT due_ms double precision, OUT lease_ms double precision)
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 DECLARE
     due   timestamptz;
     lease timestamptz;
 BEGIN
     -- Statement by statement, each a probe of one partial index: this is on the way of every job that wakes a sleeper.
-    SELECT j.run_after INTO due FROM jobs j WHERE j.status = 'PENDING' ORDER BY j.run_after LIMIT 1;
+    SELECT j.run_after INTO due FROM jobs j WHERE j.status = 'PENDING' AND j.run_after >= p_from ORDER BY j.run_after LIMIT 1;
     IF EXISTS (SELECT FROM job_additions a WHERE a.marked) THEN
         SELECT least(due, min(CASE WHEN a.run_after = '-infinity' THEN clock_timestamp() ELSE a.run_after END)) INTO due
           FROM job_additions a
@@ -271,7 +284,7 @@ BEGIN
                                                              AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH')
            AND EXISTS (SELECT FROM tenants t WHERE t.id = a.tenant_id);
     END IF;
-    SELECT j.lease_expires_at INTO lease FROM jobs j WHERE j.status = 'RUNNING' ORDER BY j.lease_expires_at LIMIT 1;
+    SELECT j.lease_expires_at INTO lease FROM jobs j WHERE j.status = 'RUNNING' AND j.lease_expires_at >= p_from ORDER BY j.lease_expires_at LIMIT 1;
     SELECT least(lease, min(r.lease_expires_at)) INTO lease FROM refreshes r WHERE r.status = 'ACTIVE';
     due_ms := extract(epoch FROM due - clock_timestamp()) * 1000;
     lease_ms := extract(epoch FROM lease - clock_timestamp()) * 1000;

@@ -19,6 +19,7 @@ const (
 	serverEnv  = "NOTIFYWORKER_PG"
 	testURLEnv = "NOTIFYWORKER_TEST_DATABASE_URL"
 	urlEnv     = "DATABASE_URL"
+	durableEnv = "NOTIFYWORKER_PG_DURABLE" // anything but "": commits reach the disk, for benchmarks
 )
 
 // cluster is the server that all tests of this binary share.
@@ -45,7 +46,7 @@ var shared = sync.OnceValues(func() (*cluster, error) {
 		c.admin = os.Getenv(urlEnv)
 	}
 	if c.admin == "" {
-		s, err := embedded.Start(ctx, embedded.Config{Choice: os.Getenv(serverEnv)})
+		s, err := embedded.Start(ctx, embedded.Config{Choice: os.Getenv(serverEnv), Durable: os.Getenv(durableEnv) != ""})
 		if err != nil {
 			return nil, fmt.Errorf("start a server for tests: %w", err)
 		}

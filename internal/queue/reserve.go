@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // Reservation is what a look at the table brought.
@@ -45,45 +46,50 @@ func (e *emptyLooks) wait() time.Duration {
 func (s *Store) Reserve(ctx context.Context, n int) (Reservation, error) {
 	ctx, done := s.bound(ctx)
 	defer done()
-	r, err := s.reserve(ctx, n, false)
+	from, full := s.looks.from()
+	r, took, err := s.reserve(ctx, n, from, false)
 	if err != nil {
 		s.redial(err)
 		if Retryable(err) || SetupProblem(err) {
 			return Reservation{}, fmt.Errorf("reserve: %w", err)
 		}
 		cause := err
-		if r, err = s.reserve(ctx, n, true); err != nil {
+		if r, took, err = s.reserve(ctx, n, from, true); err != nil {
 			return Reservation{}, fmt.Errorf("reserve: %w", err)
 		}
 		r.Poisoned = fmt.Errorf("reserve: %w", cause)
 	}
+	s.looks.looked(r.Jobs, full, took)
 	if len(r.Jobs) > 0 {
 		s.empty.n.Store(0)
 	} else if r.NextDue == 0 {
 		r.NextDue = s.empty.wait()
 	}
+	if len(r.Jobs) < n && !full {
+		r.NextDue = s.looks.unseen(r.NextDue)
+	}
 	return r, nil
 }
 
-func (s *Store) reserve(ctx context.Context, n int, careful bool) (Reservation, error) {
+func (s *Store) reserve(ctx context.Context, n int, from pgtype.Timestamptz, careful bool) (_ Reservation, took time.Duration, _ error) {
 	lease := s.Settings("").Lease
 	r := Reservation{NextLease: -1}
-	rows, err := s.cfg.DB.Query(ctx, s.sql.reserve, n, s.cfg.WorkerID, lease.Milliseconds(), s.leases, s.cfg.MaxIDs, "-infinity", careful)
+	rows, err := s.cfg.DB.Query(ctx, s.sql.reserve, n, s.cfg.WorkerID, lease.Milliseconds(), s.leases, s.cfg.MaxIDs, from, careful)
 	if err != nil {
-		return r, err
+		return r, 0, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		if err := s.scan(rows, &r); err != nil {
-			return r, err
+		if err := s.scan(rows, &r, &took); err != nil {
+			return r, 0, err
 		}
 	}
 	slices.SortFunc(r.Jobs, func(a, b Job) int { return cmp.Or(a.RunAfter.Compare(b.RunAfter), cmp.Compare(a.ID, b.ID)) })
-	return r, rows.Err()
+	return r, took, rows.Err()
 }
 
 // scan reads a row of reserve(): a job, or the one without an id that tells when to look again.
-func (s *Store) scan(rows pgx.Rows, r *Reservation) error {
+func (s *Store) scan(rows pgx.Rows, r *Reservation, took *time.Duration) error {
 	var (
 		id                                        *int64
 		tenant, kind, operatedBy, trace, cat, tok *string
@@ -91,12 +97,14 @@ func (s *Store) scan(rows pgx.Rows, r *Reservation) error {
 		created, runAfter, started, lease         *time.Time
 		config                                    []byte
 		dueMS, leaseMS                            *float64
+		lookMS                                    float64
 	)
 	err := rows.Scan(&id, &tenant, &kind, &operatedBy, &config, &trace, &cat, &count, &tok, &attempts, &maxAttempts,
-		&created, &runAfter, &started, &lease, &dueMS, &leaseMS)
+		&created, &runAfter, &started, &lease, &dueMS, &leaseMS, &lookMS)
 	if err != nil {
 		return err
 	}
+	*took = time.Duration(lookMS * float64(time.Millisecond))
 	if id == nil {
 		r.NextDue, r.NextLease = until(dueMS), until(leaseMS)
 		return nil

@@ -48,6 +48,7 @@ type Store struct {
 	sql    statements
 	leases string // JSON, {"type": lease in ms}
 	empty  emptyLooks
+	looks  looks
 
 	purging purging
 }

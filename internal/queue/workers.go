@@ -78,6 +78,7 @@ func (s *Store) Barrier(ctx context.Context) (bool, error) {
 	if err := s.cfg.DB.QueryRow(ctx, s.sql.barrier, barrierTimeout.Milliseconds()).Scan(&ok); err != nil {
 		return false, fmt.Errorf("barrier: %w", err)
 	}
+	s.looks.restart() // what was committed before the barrier may be due since any time
 	return ok, nil
 }
 
