@@ -109,7 +109,6 @@ func (h house) worker(t *testing.T) {
 	check("barrier", err)
 
 	conn := h.login("notifyworker_worker")
-	h.must(conn, `SELECT :"schema".end_seat(pg_backend_pid() + 1), :"schema".take_seat(1)`)
 	h.must(conn, `LISTEN notifyworker; SELECT :"schema".enqueue_price_refresh('w', '["p"]'), :"schema".enqueue_job('x'), :"schema".enqueue_job('y'), :"schema".enqueue_job('z')`)
 	h.must(conn, `BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT :"schema".enqueue_price_refresh('w2', '["p"]'); COMMIT`)
 	r, err := s.Reserve(ctx, 100)

@@ -1,11 +1,10 @@
 -- The advisory locks of the protocol: which there are, and for what.
 --
--- All but the last are transaction locks in the two-integer key space, class first:
+-- All are transaction locks in the two-integer key space, class first:
 --   1853292545  catalog   shared by who adds to a catalog's PENDING work, tried exclusively by who takes or returns it
 --   1853292546  creating  tried by who inserts a catalog's first PENDING job
 --   1853292547  barrier   shared by a notifying commit from its deferred trigger to its end; see notify.sql
 --   1853292548  admission of the recompute engine; see the engine's files
---   1853292549  seat      a session lock, of those who listen; see seats.sql
 -- Nobody ever waits for a lock that a client's open transaction may hold: enqueuers wait only for "catalog" held
 -- exclusively, which only the short transactions of workers hold.
 

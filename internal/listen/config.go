@@ -32,10 +32,6 @@ type Config struct {
 	EchoEvery   time.Duration // between calls of SendEcho; 0 means 4s
 	EchoTimeout time.Duration // an echo that takes longer is overdue; 0 means 2s
 
-	// Seats is the schema whose function take_seat gives out the few seats of those who listen. "": this process always
-	// listens. A process that gets no seat stands in line for one, in reserve.
-	Seats string
-
 	// Turn says how long to wait before ringing for what another session announced under a key: 0 for whoever's turn it is
 	// among the processes that hear it, a moment for the others. Nil means that it is always this one's.
 	Turn func(key string) time.Duration
@@ -167,7 +163,6 @@ func severalServers(c *pgx.ConnConfig) bool {
 // sessionSettings are for the listening session alone. The keepalives end the server's side of a connection whose client is
 // gone in about 5 s instead of two hours; the first may be missing on a platform, so a refusal is no reason to give up.
 var sessionSettings = []string{
-	`SELECT set_config('tcp_keepalives_idle', '2', false), set_config('tcp_keepalives_interval', '1', false), set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '5000', false)`,
-	// A listener is idle by profession, and waits in line for longer than a role's statements may take.
-	`SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('idle_session_timeout', 'statement_timeout', 'transaction_timeout')`,
+	`SELECT set_config('tcp_keepalives_idle', '2', false), set_config('tcp_keepalives_interval', '1', false), set_config('tcp_keepalives_count', '3', false)`,
+	`SELECT set_config('idle_session_timeout', '0', false)`, // a listener is idle by profession
 }

@@ -10,7 +10,5 @@
 // its pool, and a connection that does not hear it is replaced. While notifications can't be had, the Listener says why and
 // polls more often.
 //
-// Of many processes only a few listen at a time: those that have a seat (seat.go). The others wait for one in reserve.
-//
-// Start reading at doorbell.go, then listener.go (the life of the connection), seat.go, tend.go and hint.go (what a payload may say).
+// Start reading at doorbell.go, then listener.go (the life of the connection), tend.go and hint.go (what a payload may say).
 package listen

@@ -17,11 +17,10 @@ const (
 	Connected              // listening (again): what was announced before was not heard
 	Overdue                // the own echo did not come back: something may have been missed
 	Nudged                 // another part of this process knows of work
-	Unheard                // work was due, and nobody seemed to hear of it
 	causes
 )
 
-var causeNames = [causes]string{"notified", "due", "poll", "connected", "overdue", "nudged", "unheard"}
+var causeNames = [causes]string{"notified", "due", "poll", "connected", "overdue", "nudged"}
 
 // String is the name that logs and metrics use.
 func (c Cause) String() string {

@@ -15,15 +15,16 @@ import (
 // readOnlyTransaction is what a standby answers to LISTEN: it can't be had during recovery.
 const readOnlyTransaction = "25006"
 
-// established takes note that LISTEN stands on conn, or says that it does not.
-func (l *Listener) established(conn *pgx.Conn, check sessionCheck) bool {
+// established takes note that LISTEN stands on conn.
+func (l *Listener) established(conn *pgx.Conn, check sessionCheck) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	if !check.listening {
 		l.retry.deaf++
 		l.turn(Deaf, "LISTEN was accepted but does not stand"+l.pooler(conn, check))
-		return false
+		_ = conn.PgConn().Conn().SetReadDeadline(now)
+		return
 	}
 	l.conn, l.connected, l.heard, l.pending, l.skew = conn, now, false, time.Time{}, check.skew
 	l.retry.fails = 0
@@ -31,24 +32,16 @@ func (l *Listener) established(conn *pgx.Conn, check sessionCheck) bool {
 	l.state.Connects++
 	l.state.LastConnect = now
 	l.between = l.pooler(conn, check)
-	switch {
-	case !l.swallowed:
+	if !l.swallowed { // else only hearing something is a proof of the contrary
 		l.retry.deaf = 0
 		l.turn(Listening, "")
-	case l.state.Hearing == Reserve: // only hearing something is a proof of the contrary
-		l.turn(Deaf, "LISTEN was accepted, but nothing was heard the last time"+l.between)
 	}
-	l.isReady()
-	l.cfg.Bell.Ring(Connected) // LISTEN first, then look: nothing falls between
-	return true
-}
-
-func (l *Listener) isReady() {
 	select {
 	case <-l.ready:
 	default:
 		close(l.ready)
 	}
+	l.cfg.Bell.Ring(Connected) // LISTEN first, then look: nothing falls between
 }
 
 // pooler is what to add to the reason should this connection prove deaf.
@@ -99,7 +92,7 @@ func (l *Listener) hear(channel, payload string, sender uint32) {
 	}
 }
 
-// failed takes note that the connection could not be had, that LISTEN was refused, or that reading ended.
+// failed is pgxlisten's LogError: the connection could not be had, LISTEN was refused, or reading ended.
 func (l *Listener) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -110,7 +103,7 @@ func (l *Listener) failed(ctx context.Context, err error) {
 	l.conn, l.pending, l.state.BackendPID = nil, time.Time{}, 0
 	var pgErr *pgconn.PgError
 	switch {
-	case had && l.state.Hearing == Listening, l.state.Hearing == Reserve:
+	case had && l.state.Hearing == Listening:
 		l.turn(Connecting, plain(err))
 	case had: // dropped for being deaf: the reason stands
 	case errors.As(err, &pgErr) && strings.HasPrefix(err.Error(), "listen "):
@@ -140,16 +133,14 @@ func (l *Listener) turn(to Hearing, reason string) {
 	}
 	l.state.Hearing, l.state.Reason = to, reason
 	l.state.PollEvery = l.cfg.PollEvery
-	if to != Listening && to != Reserve {
+	if to != Listening {
 		l.state.PollEvery = min(l.cfg.PollEvery, l.cfg.FallbackPollEvery)
 	}
 	l.wakeTend()
 	switch {
-	case from == Reserve && to == Listening, to == Reserve: // a matter of course
-		l.cfg.Log.Debug().Stringer("now", to).Str("reason", reason).Msg("seats have changed hands")
 	case to == Listening:
 		l.cfg.Log.Info().Str("channel", l.cfg.Channel).Uint32("backend_pid", l.state.BackendPID).Msg("listening for notifications")
-	case to == Connecting && (from == Listening || from == Reserve):
+	case to == Connecting && from == Listening:
 		l.cfg.Log.Info().Str("reason", reason).Msg("listening connection lost, reconnecting")
 	default:
 		l.cfg.Log.Warn().Str("reason", reason).
@@ -166,7 +157,6 @@ func plain(err error) string {
 func (l *Listener) overdue(late time.Duration) {
 	l.state.Overdue++
 	l.pending = time.Time{}
-	l.seat.left = l.state.BackendPID
 	l.cfg.Bell.Ring(Overdue)
 	reason := fmt.Sprintf("the own echo did not come back within %v", l.cfg.EchoTimeout)
 	if l.heard {

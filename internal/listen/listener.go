@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgxlisten"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -20,6 +22,7 @@ type Listener struct {
 	mu        sync.Mutex
 	state     State
 	conn      *pgx.Conn     // the listening one, nil while there is none
+	channels  int           // LISTENs done on the connection that is being made
 	connected time.Time     // when LISTEN stood on conn
 	heard     bool          // something has arrived on conn
 	swallowed bool          // the last connection on which LISTEN stood heard nothing, not even its own echo
@@ -29,7 +32,6 @@ type Listener struct {
 	retry     retry
 	between   string          // what a deaf connection is blamed on, "" when nothing is known
 	closing   <-chan struct{} // the previous connection's clean-up
-	seat      seat
 }
 
 // New checks a configuration and says all that is wrong with it at once.
@@ -39,7 +41,6 @@ func New(cfg Config) (*Listener, error) {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	l := &Listener{cfg: cfg, ready: make(chan struct{}), poke: make(chan struct{}, 1)}
-	l.seat.wanted = true
 	l.state = State{Mode: cfg.Mode, PollEvery: cfg.PollEvery, Since: time.Now()}
 	if cfg.Mode == PollingOnly {
 		l.state.Hearing, l.state.Reason = Polling, "as configured"
@@ -81,44 +82,22 @@ func (l *Listener) Run(ctx context.Context) error {
 	return nil
 }
 
-// listen replaces each connection that ends by another one.
 func (l *Listener) listen(ctx context.Context) error {
-	for ctx.Err() == nil {
-		if err := l.session(ctx); err != nil {
-			l.failed(ctx, err)
-		}
+	pl := &pgxlisten.Listener{
+		Connect:        l.connect, // waits itself: pgxlisten knows only a constant delay
+		ReconnectDelay: -1,
+		LogError:       l.failed,
 	}
+	pl.Handle(l.cfg.Channel, handler{l})
+	if l.cfg.EchoChannel != "" {
+		pl.Handle(l.cfg.EchoChannel, handler{l})
+	}
+	err := pl.Listen(ctx)
 	l.awaitCleanup(context.WithoutCancel(ctx))
-	return ctx.Err()
+	return err
 }
 
-// session is the life of one connection: to a seat, listening there, up again, and to a seat the next time. Whoever runs it
-// is also the one that reads the socket: nothing here waits for anybody but the server.
-func (l *Listener) session(ctx context.Context) error {
-	conn, err := l.connect(ctx)
-	if err != nil {
-		return fmt.Errorf("connect: %w", err)
-	}
-	defer conn.Close(ctx)
-	for {
-		if err := l.sitDown(ctx, conn); err != nil {
-			return err
-		}
-		if err := l.subscribe(ctx, conn); err != nil {
-			return err
-		}
-		for stays := true; stays; {
-			if err := l.read(ctx, conn, true); err != nil {
-				return err
-			}
-			if stays, err = l.getUp(ctx, conn); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// connect waits as the last failures demand, dials, and sets the session up.
+// connect is pgxlisten's: wait as the last failures demand, dial, and set the session up.
 func (l *Listener) connect(ctx context.Context) (*pgx.Conn, error) {
 	l.mu.Lock()
 	delay := l.retry.next()
@@ -131,67 +110,52 @@ func (l *Listener) connect(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	mustAnswer(conn, 0)
+	// From here to the end of HandleBacklog: a server that stops answering must not keep us waiting for ever.
+	_ = conn.PgConn().Conn().SetDeadline(time.Now().Add(connectTimeout))
 	for _, sql := range sessionSettings {
 		if _, err := conn.Exec(ctx, sql); err != nil && conn.IsClosed() {
 			return nil, fmt.Errorf("set up the session: %w", err)
 		}
 	}
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.channels = 0
 	l.closing = conn.PgConn().CleanupDone()
-	l.mu.Unlock()
-	if err := l.meet(ctx, conn); err != nil {
-		_ = conn.Close(ctx)
-		return nil, err
-	}
-	mayBeSilent(conn)
 	return conn, nil
 }
 
-// mustAnswer bounds what follows: a server that stops answering must not keep us waiting for ever.
-func mustAnswer(conn *pgx.Conn, longer time.Duration) {
-	_ = conn.PgConn().Conn().SetDeadline(time.Now().Add(connectTimeout + longer))
-}
+// handler is what pgxlisten calls, always in its one goroutine, which is also the one that reads the socket: nothing here
+// waits for anybody but the server.
+type handler struct{ l *Listener }
 
-func mayBeSilent(conn *pgx.Conn) { _ = conn.PgConn().Conn().SetDeadline(time.Time{}) }
-
-// subscribe says LISTEN and makes sure that it stands.
-func (l *Listener) subscribe(ctx context.Context, conn *pgx.Conn) error {
-	mustAnswer(conn, 0)
-	sql := "listen " + pgx.Identifier{l.cfg.Channel}.Sanitize()
-	if l.cfg.EchoChannel != "" {
-		sql += "; listen " + pgx.Identifier{l.cfg.EchoChannel}.Sanitize()
-	}
-	if _, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-		return fmt.Errorf("listen %q: %w", l.cfg.Channel, err)
-	}
-	var check sessionCheck
-	if err := check.ask(ctx, conn, l.cfg.Channel); err != nil {
-		return fmt.Errorf("ask whether LISTEN stands: %w", err)
-	}
-	mayBeSilent(conn)
-	if !l.established(conn, check) {
-		return errors.New("LISTEN does not stand")
-	}
+func (h handler) HandleNotification(_ context.Context, n *pgconn.Notification, _ *pgx.Conn) error {
+	h.l.hear(n.Channel, n.Payload, n.PID)
 	return nil
 }
 
-// read hands on what arrives until the connection ends, or, without an error, until this process no longer wants a seat as
-// it did at first.
-func (l *Listener) read(ctx context.Context, conn *pgx.Conn, wanted bool) error {
-	until, done := l.whileWanting(ctx, wanted)
-	defer done()
-	for {
-		n, err := conn.WaitForNotification(until)
-		switch {
-		case err == nil:
-			l.hear(n.Channel, n.Payload, n.PID)
-		case until.Err() != nil && ctx.Err() == nil && !conn.IsClosed():
-			return nil
-		default:
-			return fmt.Errorf("waiting for notification: %w", err)
-		}
+// HandleBacklog is called after each LISTEN.
+func (h handler) HandleBacklog(ctx context.Context, _ string, conn *pgx.Conn) error {
+	l := h.l
+	want := 1
+	if l.cfg.EchoChannel != "" {
+		want = 2
 	}
+	l.mu.Lock()
+	l.channels++
+	all := l.channels == want
+	l.mu.Unlock()
+	if !all {
+		return nil
+	}
+	var check sessionCheck
+	if err := check.ask(ctx, conn, l.cfg.Channel); err != nil {
+		// pgxlisten goes on after this error, so the connection is made to fail where it cannot be overlooked.
+		_ = conn.PgConn().Conn().SetReadDeadline(time.Unix(1, 0))
+		return fmt.Errorf("ask whether LISTEN stands: %w", err)
+	}
+	_ = conn.PgConn().Conn().SetDeadline(time.Time{})
+	l.established(conn, check)
+	return nil
 }
 
 // sessionCheck is what the server says of the session that has just said LISTEN.

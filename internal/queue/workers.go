@@ -30,24 +30,18 @@ func (s *Store) Register(ctx context.Context, w WorkerInfo) error {
 	return nil
 }
 
-// Fleet is what a beat tells of the workers that live.
-type Fleet struct {
-	Alive   int      // how many there are, this one included
-	Wanting []string // the ids of those that want to be told of jobs, in no order
-}
-
 // Beat says that this process lives and how busy it is, and, where echoChannel is not empty, sends nonce there, so that
-// the process hears whether notifications reach it. It returns who else lives, or ErrUnregistered when this one's row is
-// gone.
-func (s *Store) Beat(ctx context.Context, busy int, echoChannel, nonce string) (f Fleet, err error) {
+// the process hears whether notifications reach it. It returns the ids of the live workers that want to be told of jobs,
+// in no order, or ErrUnregistered when this one's row is gone.
+func (s *Store) Beat(ctx context.Context, busy int, echoChannel, nonce string) (wanting []string, err error) {
 	ctx, done := s.bound(ctx)
 	defer done()
 	var sent *string
-	err = s.cfg.DB.QueryRow(ctx, s.sql.beat, s.cfg.WorkerID, busy, echoChannel, nonce).Scan(&f.Wanting, &f.Alive, &sent)
+	err = s.cfg.DB.QueryRow(ctx, s.sql.beat, s.cfg.WorkerID, busy, echoChannel, nonce).Scan(&wanting, &sent)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Fleet{}, s.one("beat", 0, nil)
+		return nil, s.one("beat", 0, nil)
 	}
-	return f, s.one("beat", 1, err)
+	return wanting, s.one("beat", 1, err)
 }
 
 // WantNotify says whether commits shall tell this process of jobs. It returns ErrUnregistered when the row is gone.

@@ -53,7 +53,7 @@ func (w *Worker) beat(ctx context.Context) {
 		running, _ := w.slots.counts()
 		// Short: on an idle worker the beat is what finds out that the network has fallen silent.
 		sctx, done := context.WithTimeout(ctx, min(w.cfg.BeatEvery, statementTimeout))
-		fleet, err := w.store.Beat(sctx, running, w.echoChannel(), strconv.FormatUint(n, 10))
+		wanting, err := w.store.Beat(sctx, running, w.cfg.EchoChannel, strconv.FormatUint(n, 10))
 		if errors.Is(err, queue.ErrUnregistered) { // somebody thought us dead
 			if err = w.store.Register(sctx, w.cfg.Info); err == nil {
 				w.distrust()
@@ -77,8 +77,7 @@ func (w *Worker) beat(ctx context.Context) {
 			w.distrust()
 		}
 		last, pause = time.Now(), w.cfg.BeatEvery
-		w.turns.among(fleet.Wanting)
-		w.place.alive.Store(int64(fleet.Alive))
+		w.turns.among(wanting)
 		if w.cfg.Beaten != nil {
 			w.cfg.Beaten(at)
 		}

@@ -33,7 +33,6 @@ type fakeStore struct {
 	serial     int64
 	tokens     int64
 	registered bool
-	alive      int
 	wants      bool
 	committing map[int]bool // commits that have decided whether to ring and are not visible yet
 	commits    int
@@ -303,17 +302,17 @@ func (f *fakeStore) Register(ctx context.Context, _ queue.WorkerInfo) error {
 	return nil
 }
 
-func (f *fakeStore) Beat(ctx context.Context, _ int, channel, nonce string) (queue.Fleet, error) {
+func (f *fakeStore) Beat(ctx context.Context, _ int, channel, nonce string) ([]string, error) {
 	if err := f.call(ctx, "Beat"); err != nil {
-		return queue.Fleet{}, err
+		return nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.registered {
-		return queue.Fleet{}, fmt.Errorf("beat: %w", queue.ErrUnregistered)
+		return nil, fmt.Errorf("beat: %w", queue.ErrUnregistered)
 	}
 	f.echoes = append(f.echoes, channel+":"+nonce)
-	return queue.Fleet{Alive: f.alive}, nil
+	return nil, nil
 }
 
 func (f *fakeStore) WantNotify(ctx context.Context, wants bool) error {

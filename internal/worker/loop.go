@@ -71,11 +71,10 @@ func (r *reserving) step() time.Duration {
 	if free == 0 {
 		return r.full() // hungry is kept: a freed slot looks again
 	}
-	r.quiet.fullSince = time.Time{}
 	if !r.hungry {
 		return untilWoken
 	}
-	trusted := r.quiet.armed || r.cfg.Seat != nil && r.cfg.Seat.Hearing() == listen.Reserve
+	armed := r.quiet.armed
 	began := time.Now()
 	res, err := r.look(free)
 	r.stats.reserving(err)
@@ -86,7 +85,7 @@ func (r *reserving) step() time.Duration {
 	if freed {
 		r.stats.freed()
 	}
-	if trusted && r.causes.Only(listen.Poll) {
+	if armed && r.causes.Only(listen.Poll) {
 		r.missed(res.Jobs)
 	}
 	r.quiet.looked(len(res.Jobs), r.causes)

@@ -23,9 +23,6 @@ type Config struct {
 	Info     queue.WorkerInfo // who this is, for the others; Slots is filled in
 	ID       string           // the same as the Store's, for the log
 
-	// Seat is where this worker listens. Nil: it always does.
-	Seat Seat
-
 	// Polling is for a bell that nobody but a clock rings: the worker looks when it rings, asks for no notifications, and
 	// does not wait for due times. It is the mode that the other one is measured against.
 	Polling bool
@@ -63,7 +60,6 @@ type Worker struct {
 	lanes  concluder
 	leases leaseClock
 	turns  turns
-	place  place
 
 	rearm atomic.Bool // beat → loop: workers.wants_notify may not have been what the loop believes
 	ran   atomic.Bool

@@ -20,7 +20,6 @@ const (
 type Scenario struct {
 	Name    string
 	Workers int
-	Seats   int // 0: everybody listens, always
 	Clients []Client
 	Deaths  int  // so many workers die, in the middle of a reservation or not
 	Cuts    int  // so many listening connections break
@@ -44,13 +43,6 @@ type Protocol struct {
 	StaysArmed            bool // when it takes its wish back
 	LooksBeforeListening  bool // when it is connected again
 	ReconnectLooksNotOnce bool // no look at all when it is connected again
-
-	FullStaysSeated  bool // a full worker does not leave its seat
-	RisesAndForgets  bool // and when a slot is free again it does not look, as nobody rang
-	SleepsStanding   bool // a worker that has risen sleeps again without asking for a seat
-	SeatLooksNotOnce bool // who gets a seat does not look
-	SeatLooksFirst   bool // who gets a seat looks and then listens
-	SeatOutlives     bool // PostgreSQL itself: the seat of one who died stays taken
 }
 
 // Model is a protocol in a scenario.
@@ -62,14 +54,8 @@ type Model struct {
 // Start has every worker awake and every client idle.
 func (m *Model) Start() []State {
 	s := State{deaths: uint8(m.Scenario.Deaths), cuts: uint8(m.Scenario.Cuts)}
-	for i := range s.workers {
-		w := &s.workers[i]
-		switch {
-		case i >= m.Scenario.Workers:
-			w.at = dead
-		case m.Scenario.Seats > 0:
-			w.line, w.sits = reserve, true
-		}
+	for i := m.Scenario.Workers; i < maxWorkers; i++ {
+		s.workers[i].at = dead
 	}
 	return []State{s}
 }
@@ -98,40 +84,20 @@ func (m *Model) Wrong(s *State) string {
 			return "" // on its way
 		}
 	}
-	idle := false
+	alive := false
 	for i := range m.Scenario.Workers {
 		w := &s.workers[i]
-		idle = idle || w.at == asleep
-		if m.goesOn(s, w) {
+		if w.at == dead {
+			continue
+		}
+		if alive = true; w.at != asleep || w.bell || w.line != up {
 			return ""
 		}
 	}
-	if missed && idle {
+	if missed && alive {
 		return "a job is due, everybody sleeps, and no bell will ring"
 	}
 	return ""
-}
-
-// goesOn says whether a worker will still do something unasked.
-func (m *Model) goesOn(s *State, w *worker) bool {
-	switch w.at {
-	case dead:
-		return false
-	case full: // it leaves its seat, if it hasn't yet
-		return !m.Protocol.FullStaysSeated && (w.sits || w.line != down && w.line != reserve)
-	case asleep:
-	default:
-		return true
-	}
-	switch w.line {
-	case down, resume, seated:
-		return true
-	case reserve:
-		return w.sits
-	case queued:
-		return s.free(w.seat)
-	}
-	return w.bell || !w.sits && m.Scenario.Seats > 0
 }
 
 // Tell is a sentence for each step. The last one says what is wrong.

@@ -16,8 +16,6 @@ const (
 	waiting              // for the barrier
 	holding              // it
 	stopping             // about to take its wish back
-	resting              // about to take its wish back, as it does not listen; then it sleeps
-	full                 // no slot is free, maybe for ever
 	asleep               // until the bell rings
 	dead
 )
@@ -26,16 +24,10 @@ const (
 type line uint8
 
 const (
-	up      line = iota
-	down         // hears nothing
-	resume       // half way up: listens already and has not looked yet; with LooksBeforeListening the other way round
-	reserve      // connected, without a seat
-	queued       // waits for a seat that was taken: the one in worker.seat
-	seated       // has a seat and does not listen yet
+	up     line = iota
+	down        // hears nothing
+	resume      // half way up: listens already and has not looked yet; with LooksBeforeListening the other way round
 )
-
-// listens says whether notifications come in.
-func (l line) listens() bool { return l == up || l == resume }
 
 type worker struct {
 	at    rest
@@ -46,11 +38,6 @@ type worker struct {
 	bell  bool  // rung, and not looked since
 	job   uint8 // the client whose job it has locked, plus one
 	line  line
-
-	// Where there are seats:
-	sits    bool  // the loop wants its listener to have one
-	seat    uint8 // it has, or with queued waits for; from 1
-	forgets bool  // with RisesAndForgets: it has risen since its last look
 }
 
 // step is where a client stands.
@@ -102,16 +89,6 @@ func (s *State) wishes() bool {
 		}
 	}
 	return false
-}
-
-// free says whether nobody has a seat.
-func (s *State) free(seat uint8) bool {
-	for i := range s.workers {
-		if s.workers[i].seat == seat && s.workers[i].line != queued {
-			return false
-		}
-	}
-	return true
 }
 
 // barrierShared says whether a client can have the barrier now: not while somebody waits for it exclusively.

@@ -11,7 +11,6 @@ func (m *Model) worker(s *State, i int, emit func(*State, label)) {
 		emit(&t, l)
 	}
 	m.mishaps(s, i, to)
-	m.seats(s, i, to)
 	switch w.at {
 	case awake:
 		m.look(s, w, to)
@@ -26,22 +25,6 @@ func (m *Model) worker(s *State, i int, emit func(*State, label)) {
 				w.job = 0
 			})
 		}
-		if m.Scenario.Seats > 0 {
-			to(full, takesFull, func(t *State, w *worker) {
-				t.jobs[w.job-1] = none
-				w.job = 0
-			})
-		}
-	case full:
-		to(awake, slotFree, nil)
-		if w.sits && !m.Protocol.FullStaysSeated {
-			to(full, rises, func(_ *State, w *worker) { w.sits, w.forgets = false, m.Protocol.RisesAndForgets })
-		}
-		if w.wants && !w.sits {
-			to(full, stopsWishing, func(_ *State, w *worker) { w.wants, w.armed, w.wish = false, false, false })
-		}
-	case resting:
-		to(asleep, stopsWishing, func(_ *State, w *worker) { w.wants, w.armed, w.wish = false, false, false })
 	case stopping:
 		forgets := func(w *worker) {
 			w.wants = false
@@ -94,10 +77,6 @@ func (m *Model) worker(s *State, i int, emit func(*State, label)) {
 
 // look is a reservation's look, and what a worker makes of it.
 func (m *Model) look(s *State, w *worker, to func(rest, label, func(*State, *worker))) {
-	if w.forgets {
-		to(asleep, sleeps, func(_ *State, w *worker) { w.sits, w.forgets = true, false })
-		return
-	}
 	found, lockedOnly := false, false
 	for c := range m.Scenario.Clients {
 		switch s.jobs[c] {
@@ -114,25 +93,17 @@ func (m *Model) look(s *State, w *worker, to func(rest, label, func(*State, *wor
 	case found:
 	case lockedOnly && !m.Protocol.SleepsThoughLocked:
 		// It looks again a little later: nothing changes.
-	case m.Scenario.Seats > 0 && !w.line.listens():
-		m.sleepInReserve(w, to)
 	case w.armed:
-		to(asleep, sleeps, hasSat(m))
+		to(asleep, sleeps, hasLooked)
 	case w.wants || m.Protocol.BarrierBeforeWish:
-		to(lining, findsNothing, hasSat(m))
+		to(lining, findsNothing, hasLooked)
 	default:
-		to(wishing, findsNothing, hasSat(m))
+		to(wishing, findsNothing, hasLooked)
 	}
 }
 
-// hasSat forgets the bell, which rang for what this look has seen, and says that it wants a seat; in the same moment it sees
-// whether it listens.
-func hasSat(m *Model) func(*State, *worker) {
-	return func(_ *State, w *worker) {
-		w.bell = false
-		w.sits = w.sits || m.Scenario.Seats > 0 && !m.Protocol.SleepsStanding
-	}
-}
+// hasLooked forgets the bell: it rang for what this look has seen.
+func hasLooked(_ *State, w *worker) { w.bell = false }
 
 // mishaps are what happens to a worker.
 func (m *Model) mishaps(s *State, i int, to func(rest, label, func(*State, *worker))) {
@@ -149,27 +120,17 @@ func (m *Model) mishaps(s *State, i int, to func(rest, label, func(*State, *work
 			if w.job > 0 {
 				t.jobs[w.job-1] = due
 			}
-			gone := worker{at: dead, wish: w.wish}
-			if m.Protocol.SeatOutlives && w.line != queued {
-				gone.seat = w.seat
-			}
-			*w = gone
+			*w = worker{at: dead, wish: w.wish}
 		})
 	}
-	if w.line == up && s.cuts > 0 {
-		to(w.at, goesDeaf, func(t *State, w *worker) {
-			t.cuts--
-			w.line, w.seat = down, 0
-		})
-	}
-	if m.Scenario.Seats == 0 {
-		m.reconnect(w, to)
-	}
-}
-
-// reconnect is how a listening connection comes back where everybody has one.
-func (m *Model) reconnect(w *worker, to func(rest, label, func(*State, *worker))) {
 	switch w.line {
+	case up:
+		if s.cuts > 0 {
+			to(w.at, goesDeaf, func(t *State, w *worker) {
+				t.cuts--
+				w.line = down
+			})
+		}
 	case down:
 		switch {
 		case m.Protocol.ReconnectLooksNotOnce:
@@ -190,5 +151,5 @@ func (m *Model) reconnect(w *worker, to func(rest, label, func(*State, *worker))
 
 // hears says whether a notification reaches the worker now.
 func (m *Model) hears(w *worker) bool {
-	return w.at != dead && (w.line == up || w.line == resume && !m.Protocol.LooksBeforeListening && !m.Protocol.SeatLooksFirst)
+	return w.at != dead && (w.line == up || w.line == resume && !m.Protocol.LooksBeforeListening)
 }

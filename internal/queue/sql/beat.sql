@@ -1,13 +1,11 @@
 -- beat: this process lives, and says so to itself: its echo coming back over the listening connection proves that
 -- notifications reach it.
 -- $1 worker id  $2 busy slots  $3 echo channel, or ''  $4 nonce
--- returns: one row, the ids of the live workers that want to be told, and how many live at all; none when this one's row is
---          gone (register again)
--- locks: its own row; the notification queue's lock at commit, if there is an echo
+-- returns: one row, the ids of the live workers that want to be told; none when this one's row is gone (register again)
+-- locks: its own row; the notification queue's lock at commit
 UPDATE :"schema".workers
    SET busy = $2, last_beat = clock_timestamp()
  WHERE id = $1::text::uuid
 RETURNING (SELECT coalesce(array_agg(w.id::text), '{}') FROM :"schema".workers w
             WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '15 s'),
-          (SELECT count(*) FROM :"schema".workers w WHERE w.last_beat > clock_timestamp() - interval '15 s'),
           CASE WHEN $3::text <> '' THEN pg_notify($3::text, $4::text)::text END
