@@ -13,11 +13,7 @@ const (
 var rows = []mutation{
 	{
 		what: "a completion's token", file: completeSQL, run: `TestALostReservation`,
-		old: "WHERE j.status = 'RUNNING' AND j.lock_token = a.token", new: "WHERE j.status = 'RUNNING'",
-	},
-	{
-		what: "RUNNING, for a completion", file: completeSQL, in: queueTests, run: `TestComplete`,
-		old: "WHERE j.status = 'RUNNING' AND j.lock_token = a.token", new: "WHERE (j.status <> 'RUNNING' OR j.lock_token = a.token)",
+		old: "ON j.id = a.id AND j.lock_token = a.token", new: "ON j.id = a.id AND j.status = 'RUNNING'",
 	},
 	{
 		what: "a completion's SKIP LOCKED", file: completeSQL, run: `TestEveryPair.*/nothing`,
@@ -25,7 +21,7 @@ var rows = []mutation{
 	},
 	{
 		what: "a heartbeat's token", file: extendSQL, run: `TestALostReservation`,
-		old: "WHERE j.status = 'RUNNING' AND j.lock_token = a.token", new: "WHERE j.status = 'RUNNING'",
+		old: "ON j.id = a.id AND j.lock_token = a.token", new: "ON j.id = a.id AND j.status = 'RUNNING'",
 	},
 	{
 		what: "a heartbeat's SKIP LOCKED", file: extendSQL, in: queueTests, run: `TestAHeartbeat`,
@@ -145,10 +141,14 @@ var rows = []mutation{
 	},
 	{
 		what: "a look tells when the next lease of a job ends", file: reserveSQL, in: queueTests, run: `TestALookTells`,
-		old: "    SELECT j.lease_expires_at INTO lease FROM jobs j WHERE j.status = 'RUNNING' ORDER BY j.lease_expires_at LIMIT 1;\n", new: "",
+		old: "    SELECT j.lease_expires_at INTO lease FROM jobs j WHERE j.status = 'RUNNING' AND j.lease_expires_at >= p_from ORDER BY j.lease_expires_at LIMIT 1;\n", new: "",
 	},
 	{
-		what: "a look tells when the next lease of a refresh ends", file: reserveSQL, in: engineTests, run: `TestAnAccepted`,
+		what: "a look starts where it is told to", file: reserveSQL, in: queueTests, run: `TestASlowLook`,
+		old: "AND j.run_after >= p_from AND j.run_after <= at", new: "AND j.run_after <= at",
+	},
+	{
+		what: "a look tells when the next lease of a refresh ends", file: reserveSQL, in: queueTests, run: `TestALookTellsWhenTheNextLeaseOfARefresh`,
 		old: "    SELECT least(lease, min(r.lease_expires_at)) INTO lease FROM refreshes r WHERE r.status = 'ACTIVE';\n", new: "",
 	},
 	{
