@@ -86,7 +86,7 @@ func TestB41NoCallReadsTheHistory(t *testing.T) {
 			}
 			return err
 		}, 1000, "jobs_due_idx"},
-		{"next_due", call(`SELECT * FROM notifyworker.next_due()`), 50, "jobs_due_idx"},
+		{"next_due", call(`SELECT * FROM notifyworker.next_due('-infinity')`), 50, "jobs_due_idx"},
 		{"rescue", func(ctx context.Context, s *queue.Store, _ *pgx.Conn) error {
 			r, err := s.Rescue(ctx, 10)
 			if err == nil && len(r) != 5 {

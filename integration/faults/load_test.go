@@ -46,7 +46,8 @@ func (l *load) client(ctx context.Context, number, catalogs int, pause time.Dura
 			seq++
 		}
 		began := time.Now()
-		sctx, done := context.WithTimeout(ctx, 20*time.Second)
+		// A stop lets the statement end: one that is broken off may commit later, when all has been counted.
+		sctx, done := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 		_, err := l.db.Exec(sctx, "SELECT ledger.enqueue($1, $2)", fmt.Sprintf("catalog %d", rand.IntN(catalogs)), ids)
 		done()
 		l.note(ids, time.Since(began), err)
