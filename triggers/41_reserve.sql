@@ -10,6 +10,10 @@
 -- locks, in this order: the jobs' rows by (run_after, id), passing over locked ones; for each PRICE_REFRESH then its
 --        catalog (tried, exclusive) and its additions (see fold). Waits for nobody.
 --
+-- Plans: each statement finds its rows by an index, also where the statistics are of a time when the table was empty. The
+-- arrays of ids stand in sub-selects, so that the planner knows as much of one id as of many: one plan serves all, and is made
+-- once a session.
+--
 -- The catalog's lock got: no addition is under way, all of them are folded, done. Not got: what is committed is folded, and
 -- a successor is left, which additions under way will find when they commit.
 DO $$ BEGIN
@@ -26,7 +30,7 @@ CREATE OR REPLACE FUNCTION :"schema".reserve(
                    product_count integer, lock_token uuid, attempts integer, max_attempts integer, created_at timestamptz,
                    run_after timestamptz, started_at timestamptz, lease_expires_at timestamptz,
                    next_due_ms double precision, next_lease_ms double precision, look_ms double precision)
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
     at    constant timestamptz := clock_timestamp();
@@ -76,7 +80,7 @@ BEGIN
         UPDATE jobs j SET status = 'RUNNING', lock_token = gen_random_uuid(), worker_id = p_worker,
                attempts = least(j.attempts, 2147483646) + 1, started_at = at, updated_at = at,
                lease_expires_at = at + coalesce((p_leases ->> j.type)::integer, p_lease_ms) * interval '1 ms'
-         WHERE j.id = ANY (plain)
+         WHERE j.id = ANY ((SELECT plain)::bigint[])
         RETURNING j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
                   j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at,
                   NULL::double precision, NULL::double precision, look_ms;
@@ -86,7 +90,7 @@ BEGIN
         SELECT j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
                j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at,
                NULL::double precision, NULL::double precision, look_ms
-          FROM jobs j WHERE j.id = ANY (folded);
+          FROM jobs j WHERE j.id = ANY ((SELECT folded)::bigint[]);
     END IF;
     IF cardinality(plain) + cardinality(folded) < p_limit THEN
         SELECT n.due_ms, n.lease_ms INTO next_due_ms, next_lease_ms FROM next_due(p_from) n;
