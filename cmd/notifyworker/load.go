@@ -18,14 +18,14 @@ type loadCmd struct {
 	database
 	File        string `arg:"" help:"CSV or CSV.gz with the columns published_at,update_id,catalog_id,product_id,unit_price; - is standard input."`
 	Speed       string `placeholder:"N" help:"Replay with the file's own timing, N times as fast (default: as fast as possible)."`
-	Connections string `placeholder:"N" help:"Updates published at once (default 4)."`
+	Connections string `placeholder:"N" help:"Updates published at once (default 8)."`
 	Rejects     string `placeholder:"FILE" help:"Write all lines that can't be published there, as CSV."`
 	Wait        bool   `help:"Wait until all is recomputed, then check every price by SQL."`
 }
 
 func (c *loadCmd) Run(e *environment) error {
 	r := &reader{}
-	connections := r.integer("connections", c.Connections, 4, 1, 64)
+	connections := r.integer("connections", c.Connections, 8, 1, 64)
 	var speed float64
 	if c.Speed != "" {
 		var err error

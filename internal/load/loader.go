@@ -19,7 +19,7 @@ type Config struct {
 	Source      io.Reader        // the tariff file, CSV or gzipped CSV
 	Connection  *pgx.ConnConfig  // of the database that holds both the sample application and the queue
 	Schema      string           // of the queue; "" means notifyworker
-	Connections int              // updates at once; 0 means 4. Which tariff stays does not depend on it
+	Connections int              // updates at once; 0 means 8. Which tariff stays does not depend on it
 	Speed       float64          // replay with the file's own timing, so many times faster; 0 means as fast as possible
 	Rejected    func(Reject)     // told of each line that can't be published, one at a time; may be nil
 	Retryable   func(error) bool // whether a database error is worth another try; nil means none is
@@ -51,7 +51,7 @@ func New(cfg Config) (*Loader, error) {
 		errs = append(errs, fmt.Errorf("speed is %v: give a positive number, or 0 for as fast as possible", cfg.Speed))
 	}
 	if cfg.Connections == 0 {
-		cfg.Connections = 4
+		cfg.Connections = 8
 	}
 	if cfg.Schema == "" {
 		cfg.Schema = "notifyworker"
