@@ -24,6 +24,8 @@ type Reservation struct {
 	// Poisoned is the error that one of the due jobs raised: it was passed over and stays PENDING, or its ids were more than
 	// one row can hold, and it was taken with some of them.
 	Poisoned error
+
+	look time.Duration // how long the server took to find the first job, or that there is none
 }
 
 // emptyLooks counts looks that found nothing although something is due: a row that somebody else holds locked.
@@ -47,19 +49,19 @@ func (s *Store) Reserve(ctx context.Context, n int) (Reservation, error) {
 	ctx, done := s.bound(ctx)
 	defer done()
 	from, full := s.looks.from()
-	r, took, err := s.reserve(ctx, n, from, false)
+	r, err := s.reserve(ctx, n, from, false)
 	if err != nil {
 		s.redial(err)
 		if Retryable(err) || SetupProblem(err) {
 			return Reservation{}, fmt.Errorf("reserve: %w", err)
 		}
 		cause := err
-		if r, took, err = s.reserve(ctx, n, from, true); err != nil {
+		if r, err = s.reserve(ctx, n, from, true); err != nil {
 			return Reservation{}, fmt.Errorf("reserve: %w", err)
 		}
 		r.Poisoned = fmt.Errorf("reserve: %w", cause)
 	}
-	s.looks.looked(r.Jobs, full, took)
+	s.looks.looked(r.Jobs, full, r.look)
 	if len(r.Jobs) > 0 {
 		s.empty.n.Store(0)
 	} else if r.NextDue == 0 {
@@ -71,25 +73,25 @@ func (s *Store) Reserve(ctx context.Context, n int) (Reservation, error) {
 	return r, nil
 }
 
-func (s *Store) reserve(ctx context.Context, n int, from pgtype.Timestamptz, careful bool) (_ Reservation, took time.Duration, _ error) {
+func (s *Store) reserve(ctx context.Context, n int, from pgtype.Timestamptz, careful bool) (Reservation, error) {
 	lease := s.Settings("").Lease
 	r := Reservation{NextLease: -1}
 	rows, err := s.cfg.DB.Query(ctx, s.sql.reserve, n, s.cfg.WorkerID, lease.Milliseconds(), s.leases, s.cfg.MaxIDs, from, careful)
 	if err != nil {
-		return r, 0, err
+		return r, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		if err := s.scan(rows, &r, &took); err != nil {
-			return r, 0, err
+		if err := s.scan(rows, &r); err != nil {
+			return r, err
 		}
 	}
 	slices.SortFunc(r.Jobs, func(a, b Job) int { return cmp.Or(a.RunAfter.Compare(b.RunAfter), cmp.Compare(a.ID, b.ID)) })
-	return r, took, rows.Err()
+	return r, rows.Err()
 }
 
 // scan reads a row of reserve(): a job, or the one without an id that tells when to look again.
-func (s *Store) scan(rows pgx.Rows, r *Reservation, took *time.Duration) error {
+func (s *Store) scan(rows pgx.Rows, r *Reservation) error {
 	var (
 		id                                        *int64
 		tenant, kind, operatedBy, trace, cat, tok *string
@@ -104,7 +106,7 @@ func (s *Store) scan(rows pgx.Rows, r *Reservation, took *time.Duration) error {
 	if err != nil {
 		return err
 	}
-	*took = time.Duration(lookMS * float64(time.Millisecond))
+	r.look = time.Duration(lookMS * float64(time.Millisecond))
 	if id == nil {
 		r.NextDue, r.NextLease = until(dueMS), until(leaseMS)
 		return nil
