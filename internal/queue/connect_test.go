@@ -23,16 +23,8 @@ func TestAServerThatIsNotConnectedToSinceItTakesNoWritesIsReadOnly(t *testing.T)
 	if strings.Contains(db.URL, "?") {
 		separator = "&"
 	}
-	pool, err := queue.OpenPool(t.Context(), db.URL+separator+"target_session_attrs=read-write", "test", 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	s, err := queue.New(queue.Config{DB: pool, WorkerID: workerA})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = s.Writable(context.Background())
+	s := openStore(t, db.URL+separator+"target_session_attrs=read-write")
+	err := s.Writable(context.Background())
 	if !queue.ReadOnly(err) || !queue.Retryable(err) || !strings.Contains(queue.Advice(err), "primary") {
 		t.Errorf("%v: read-only %v, retryable %v, advice %q", err, queue.ReadOnly(err), queue.Retryable(err), queue.Advice(err))
 	}

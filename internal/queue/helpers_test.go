@@ -91,3 +91,18 @@ func (tb table) requeue(r queue.Return) queue.Returned {
 	}
 	return out
 }
+
+// openStore is a Store on a pool as a worker opens it: hardened, which the pool of a table is not.
+func openStore(t testing.TB, url string) *queue.Store {
+	t.Helper()
+	pool, err := queue.OpenPool(context.Background(), url, "test", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s, err := queue.New(queue.Config{DB: pool, WorkerID: workerA})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

@@ -143,15 +143,7 @@ func TestAWorkersSessionIsHardenedWhateverTheRolesDefaults(t *testing.T) {
 	if _, err := c.Exec(t.Context(), `ALTER DATABASE `+d.Name+` SET default_transaction_isolation = 'serializable'`); err != nil {
 		t.Fatal(err)
 	}
-	pool, err := queue.OpenPool(t.Context(), d.URL, "test", 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	s, err := queue.New(queue.Config{DB: pool, WorkerID: workerA})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openStore(t, d.URL)
 	if _, err := s.Reserve(t.Context(), 1); err != nil {
 		t.Errorf("hardened: %v", err)
 	}
@@ -166,15 +158,7 @@ func TestAWorkersSessionIsHardenedWhateverTheRolesDefaults(t *testing.T) {
 
 func TestAReadOnlyServerIsRetryableAndItsConnectionsAreDropped(t *testing.T) {
 	d := pgtest.DB(t)
-	pool, err := queue.OpenPool(t.Context(), d.URL, "test", 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	s, err := queue.New(queue.Config{DB: pool, WorkerID: workerA})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openStore(t, d.URL)
 	operator := d.Conn(t)
 	if _, err := operator.Exec(t.Context(), `ALTER DATABASE `+d.Name+` SET default_transaction_read_only = on`); err != nil {
 		t.Fatal(err)
