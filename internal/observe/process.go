@@ -35,6 +35,9 @@ func collectWorker(e emitter, s worker.Stats, types []string) {
 	e.counter("wakes_total", wakes, float64(s.LeaseEnds), "cause", "lease")
 	e.counter("looks_total", "Looks at the table.", float64(s.Looks))
 	e.counter("looks_empty_total", "Looks that found nothing.", float64(s.EmptyLooks))
+	const looking = "How long looks at the table took: a reservation, and what found nothing."
+	e.histogram("look_seconds", looking, s.LookFull.Count, s.LookFull.Sum, s.LookFull.Cumulative(), "found", "jobs")
+	e.histogram("look_seconds", looking, s.LookEmpty.Count, s.LookEmpty.Sum, s.LookEmpty.Cumulative(), "found", "nothing")
 	e.counter("jobs_missed_total", "Jobs that only the slow poll found, though they had been due for a second: should stay 0.", float64(s.Missed))
 	e.counter("notify_toggles_total", "Changes of the wish to be notified.", float64(s.Toggles))
 	e.counter("barriers_failed_total", "Times that a commit under way kept this worker from trusting its sleep.", float64(s.FailedBarriers))

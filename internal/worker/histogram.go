@@ -2,10 +2,13 @@ package worker
 
 import "time"
 
-// histogramBounds are the upper ends of the buckets: fine where a wake-up is won or lost.
+// histogramBounds are the upper ends of the buckets: fine where a wake-up is won or lost, and where a quantile that lies between
+// two of them is to be told apart from twice as much.
 var histogramBounds = [...]time.Duration{
-	500 * time.Microsecond, time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond,
-	25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
+	250 * time.Microsecond, 500 * time.Microsecond, 750 * time.Microsecond, time.Millisecond, 1500 * time.Microsecond,
+	2 * time.Millisecond, 3 * time.Millisecond, 4 * time.Millisecond, 5 * time.Millisecond, 7500 * time.Microsecond,
+	10 * time.Millisecond, 15 * time.Millisecond, 25 * time.Millisecond, 35 * time.Millisecond, 50 * time.Millisecond,
+	75 * time.Millisecond, 100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond,
 	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute,
 }
 

@@ -81,7 +81,6 @@ func (r *reserving) step() time.Duration {
 	if pause, failed := r.failed(&r.looking, err, began, "reserve"); failed {
 		return pause
 	}
-	r.stats.looked(len(res.Jobs))
 	if freed {
 		r.stats.freed()
 	}
@@ -102,10 +101,12 @@ func (r *reserving) look(n int) (queue.Reservation, error) {
 	asked := time.Now()
 	ctx, done := r.statement(r.stop, r.end)
 	res, err := r.store.Reserve(ctx, n)
+	took := time.Since(asked)
 	done()
 	if err != nil {
 		return res, err
 	}
+	r.stats.looked(len(res.Jobs), took)
 	if r.poison.changed(res.Poisoned) && res.Poisoned != nil {
 		r.log.Error().Err(res.Poisoned).Msg("a due job can't be reserved and stays where it is: something in the database refuses it")
 	}

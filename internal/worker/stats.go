@@ -53,7 +53,9 @@ type Stats struct {
 	Freed      uint64                  // looks that only a freed slot has led to
 	LeaseEnds  uint64                  // times that the end of a lease woke this worker, to rescue what a dead one left
 	Looks      uint64
-	EmptyLooks uint64 // found nothing
+	EmptyLooks uint64    // found nothing
+	LookFull   Histogram // how long looks took that found a job, as seen from here
+	LookEmpty  Histogram // and those that found nothing
 	Reserved   uint64
 	Concluded  map[Conclusion]uint64
 	Returned   map[string]uint64 // jobs given back, by cause: refused, failed, permanent, released
@@ -127,13 +129,16 @@ func (st *stats) woken(causes listen.Causes) {
 	}
 }
 
-func (st *stats) looked(found int) {
+func (st *stats) looked(found int, took time.Duration) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.s.Looks++
 	if found == 0 {
 		st.s.EmptyLooks++
+		st.s.LookEmpty.observe(took)
+		return
 	}
+	st.s.LookFull.observe(took)
 }
 
 func (st *stats) reserved(j queue.Job) {
