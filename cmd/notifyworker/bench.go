@@ -16,9 +16,11 @@ import (
 type benchCmd struct {
 	DatabaseURL string   `placeholder:"URL" help:"Measure this database, in new schemas that are dropped at the end, instead of bringing a server along."`
 	Postgres    string   `env:"NOTIFYWORKER_PG" placeholder:"WHICH" help:"Whose PostgreSQL to start: auto, npm, system, a major such as 18, or a folder of binaries (default auto)."`
-	Only        string   `placeholder:"SECTIONS" help:"What to measure, such as latency,drain (default all: latency, enqueue, drain, cost, catalog, addition, due, fleet)."`
+	Only        string   `placeholder:"SECTIONS" help:"What to measure, such as latency,drain. Only when named, since they take long: soak, pinned (default all: latency, enqueue, drain, cost, catalog, addition, due, fleet)."`
 	Short       bool     `help:"Within three minutes: fewer and shorter rounds."`
-	Duration    string   `placeholder:"DURATION" help:"How long one contender is measured at a time (default 3s, with --short 700ms)."`
+	Duration    string   `placeholder:"DURATION" help:"How long one contender is measured at a time (default 3s, with --short 700ms; soak 30m, pinned 10m)."`
+	Rate        string   `placeholder:"N" help:"Jobs a second of soak and pinned (default soak 500, pinned 1000)."`
+	History     string   `placeholder:"N" help:"Finished jobs that lie there already (default soak 1000000, pinned 0)."`
 	Rounds      string   `placeholder:"N" help:"How often each contender's turn comes; figures are the medians (default 5, with --short 2)."`
 	From        []string `placeholder:"FILE" help:"Measure nothing, but show what was measured before and kept as JSON; may be repeated."`
 	JSON        bool     `name:"json" help:"Print JSON instead of tables."`
@@ -30,12 +32,23 @@ func (c *benchCmd) Run(e *environment) error {
 	r := &reader{}
 	cfg := bench.Config{
 		DatabaseURL: c.DatabaseURL, Postgres: c.Postgres, Short: c.Short, Version: version(), Progress: e.stderr, Terminal: isTerminal(os.Stderr),
-		Slice: r.duration("duration", c.Duration, 0, 50*time.Millisecond, 10*time.Minute), Rounds: r.integer("rounds", c.Rounds, 0, 1, 1000),
+		Slice: r.duration("duration", c.Duration, 0, 50*time.Millisecond, bench.MaxSlice), Rounds: r.integer("rounds", c.Rounds, 0, 1, 1000),
+		Rate: r.integer("rate", c.Rate, 0, 1, 100_000), History: r.integer("history", c.History, 0, 0, 1_000_000_000),
+	}
+	if cfg.History == 0 && c.History != "" {
+		cfg.History = -1 // none, and not what the sections would take
 	}
 	for name := range strings.SplitSeq(c.Only, ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			cfg.Only = append(cfg.Only, name)
 		}
+	}
+	if c.DatabaseURL != "" {
+		shards, err := parseURLs("--database-url", []string{c.DatabaseURL})
+		if err == nil {
+			_, err = onlyOne(shards)
+		}
+		r.errs = append(r.errs, err)
 	}
 	if err := errors.Join(r.err(), cfg.Check()); err != nil {
 		return usageError{err}

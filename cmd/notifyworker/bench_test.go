@@ -21,6 +21,24 @@ func TestBenchMeasuresAllAndLeavesNothing(t *testing.T) {
 	if code := b.code(5 * time.Minute); code != exitOK {
 		t.Fatalf("exit code %d", code)
 	}
+	report := reported(t, b, bench.Names())
+	if report.Server.Own || report.Server.Version == "" || report.Rounds != 1 || report.SliceSeconds != 0.1 {
+		t.Errorf("the head is %+v", report)
+	}
+	for _, row := range report.Sections[0].Tables[0].Rows[:5] { // who is woken has started a job or two in any time
+		if !(row.Values[0] >= 0) || row.Values[4] < 1 {
+			t.Errorf("idle latency of %s: %v", row.Name, row.Values)
+		}
+	}
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "</html>") {
+		t.Errorf("the page: %v", err)
+	}
+	wantNoBench(t, db, b)
+}
+
+// reported is the report that is printed as JSON, with these sections, each of them complete.
+func reported(t *testing.T, b *command, want []string) (report bench.Report) {
+	t.Helper()
 	text := b.out.String()
 	begin := strings.Index(text, "{\n")
 	if begin < 0 {
@@ -28,7 +46,6 @@ func TestBenchMeasuresAllAndLeavesNothing(t *testing.T) {
 	}
 	d := json.NewDecoder(strings.NewReader(text[begin:]))
 	d.DisallowUnknownFields()
-	var report bench.Report
 	if err := d.Decode(&report); err != nil {
 		t.Fatalf("the JSON is not a report's: %v", err)
 	}
@@ -52,20 +69,56 @@ func TestBenchMeasuresAllAndLeavesNothing(t *testing.T) {
 			}
 		}
 	}
-	if !slices.Equal(names, bench.Names()) {
-		t.Errorf("sections %v, want %v", names, bench.Names())
+	if !slices.Equal(names, want) {
+		t.Errorf("sections %v, want %v", names, want)
 	}
-	if report.Server.Own || report.Server.Version == "" || report.Rounds != 1 || report.SliceSeconds != 0.1 {
-		t.Errorf("the head is %+v", report)
+	return report
+}
+
+func TestTheLongSectionsOfTheBenchInSeconds(t *testing.T) {
+	db := pgtest.Empty(t)
+	page := filepath.Join(t.TempDir(), "report.html")
+	b := start(t, nil, "bench", "--database-url="+db.URL, "--only=soak,pinned", "--duration=2s", "--rate=50", "--history=1000", "--json", "--html="+page)
+	if code := b.code(3 * time.Minute); code != exitOK {
+		t.Fatalf("exit code %d", code)
 	}
-	for _, row := range report.Sections[0].Tables[0].Rows[:5] { // who is woken has started a job or two in any time
-		if !(row.Values[0] >= 0) || row.Values[4] < 1 {
-			t.Errorf("idle latency of %s: %v", row.Name, row.Values)
+	report := reported(t, b, []string{"soak", "pinned"})
+	for _, s := range report.Sections {
+		for _, row := range s.Tables[0].Rows {
+			started, reservation, files := row.Values[0], row.Values[3], row.Values[10]
+			if !(started > 0) || !(reservation > 0) || !(files > 0) {
+				t.Errorf("%s, %s: %v", s.Name, row.Name, row.Values)
+			}
+		}
+		sizes := map[string]bool{}
+		for _, row := range s.Tables[1].Rows {
+			sizes[row.Name] = true
+		}
+		if !sizes["jobs"] || !sizes["jobs_due_idx"] || !sizes["jobs_lease_idx"] {
+			t.Errorf("%s tells the sizes of %v", s.Name, sizes)
 		}
 	}
-	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "</html>") {
+	if text, err := os.ReadFile(page); err != nil || strings.Count(string(text), "<svg") != 4 {
 		t.Errorf("the page: %v", err)
 	}
+	wantNoBench(t, db, b)
+}
+
+func TestAStoppedSoakLeavesNothing(t *testing.T) {
+	db := pgtest.Empty(t)
+	b := start(t, nil, "bench", "--database-url="+db.URL, "--only=soak", "--rate=50", "--history=1000")
+	for !strings.Contains(b.out.String(), "vacuum pinned") {
+		select {
+		case <-b.done:
+			t.Fatal("the benchmark ended")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	b.signal(syscall.SIGINT)
+	if code := b.code(60 * time.Second); code != exitFailure {
+		t.Errorf("exit code %d, want %d", code, exitFailure)
+	}
+	wantAll(t, b.out.String(), "interrupt: cleaning up", "ended before all was measured: section soak: stopped by interrupt")
 	wantNoBench(t, db, b)
 }
 
@@ -103,11 +156,18 @@ func TestBenchSaysWhatCanBeMeasured(t *testing.T) {
 		t.Errorf("exit code %d, want %d", code, exitUsage)
 	}
 	wantAll(t, b.out.String(), `no section "speed"`, "latency,enqueue", "rounds")
+	b = start(t, nil, "bench", "--database-url=postgres://h1/a postgres://h2/b", "--rate=none")
+	if code := b.code(20 * time.Second); code != exitUsage {
+		t.Errorf("exit code %d, want %d", code, exitUsage)
+	}
+	wantAll(t, b.out.String(), "2 databases are named, h1:5432/a and h2:5432/b", "say which by --database-url", "rate")
 	b = start(t, nil, "bench", "--help")
 	b.code(20 * time.Second)
 	help := strings.Join(strings.Fields(b.out.String()), " ")
-	if want := "(default all: " + strings.Join(bench.Names(), ", ") + ")"; !strings.Contains(help, want) {
-		t.Errorf("the help does not say %q:\n%s", want, help)
+	for _, want := range []string{"(default all: " + strings.Join(bench.Names(), ", ") + ")", "Only when named, since they take long: " + strings.Join(bench.LongNames(), ", ") + " ("} {
+		if !strings.Contains(help, want) {
+			t.Errorf("the help does not say %q:\n%s", want, help)
+		}
 	}
 }
 

@@ -18,38 +18,54 @@ type Config struct {
 	Postgres    string        // whose binaries then: see embedded.Config.Choice
 	Only        []string      // names of sections; none means all
 	Short       bool          // fewer and shorter rounds, and smaller amounts
-	Slice       time.Duration // how long one contender is measured at a time; 0 means 3s, or 700ms in the short form
+	Slice       time.Duration // how long one contender is measured at a time; 0 means 3s, or 700ms in the short form, and what each long section says
 	Rounds      int           // how often each one's turn comes; 0 means 5, or 2 in the short form
+	Rate        int           // jobs a second of the sections soak and pinned; 0 means 500 and 1,000
+	History     int           // finished jobs of the long sections; 0 means what each says, and less than that none
 	Version     string        // of notifyworker, for the report
 	Progress    io.Writer     // is told how far it is
 	Terminal    bool          // Progress is one: a bar is drawn
+
+	given bool // Slice was
 }
+
+// MaxSlice is the longest Slice.
+const MaxSlice = 24 * time.Hour
 
 // section is one question that a run can answer.
 type section struct {
 	name, title string
 	steps       func(*run) int // how often it calls run.step
 	measure     func(context.Context, *run, *Section) error
+	long        bool // takes so long that it runs only when it is named
 }
 
 func sections() []section {
 	return []section{
-		{"latency", "From commit to start", latencySteps, measureLatency},
-		{"enqueue", "Enqueueing", enqueueSteps, measureEnqueue},
-		{"drain", "Draining", drainSteps, measureDrain},
-		{"cost", "What a job and an idle worker cost", costSteps, measureCost},
-		{"catalog", "A hot catalog", catalogSteps, measureCatalog},
-		{"addition", "Additions to a waiting job", additionSteps, measureAddition},
-		{"due", "Due times", dueSteps, measureDue},
-		{"fleet", "Many worker processes", fleetSteps, measureFleet},
+		{"latency", "From commit to start", latencySteps, measureLatency, false},
+		{"enqueue", "Enqueueing", enqueueSteps, measureEnqueue, false},
+		{"drain", "Draining", drainSteps, measureDrain, false},
+		{"cost", "What a job and an idle worker cost", costSteps, measureCost, false},
+		{"catalog", "A hot catalog", catalogSteps, measureCatalog, false},
+		{"addition", "Additions to a waiting job", additionSteps, measureAddition, false},
+		{"due", "Due times", dueSteps, measureDue, false},
+		{"fleet", "Many worker processes", fleetSteps, measureFleet, false},
+		{"soak", "A long time behind an old snapshot", soakSteps, measureSoak, true},
+		{"pinned", "Vacuum pinned and not", pinnedSteps, measurePinned, true},
 	}
 }
 
-// Names returns the names of all sections, in the order in which they run.
-func Names() []string {
-	var names []string
+// Names returns the names of the sections that run when none is named, in the order in which they run.
+func Names() []string { return names(false) }
+
+// LongNames returns those of the sections that run only when they are named.
+func LongNames() []string { return names(true) }
+
+func names(long bool) (names []string) {
 	for _, s := range sections() {
-		names = append(names, s.name)
+		if s.long == long {
+			names = append(names, s.name)
+		}
 	}
 	return names
 }
@@ -61,22 +77,27 @@ func (c Config) withDefaults() (Config, error) {
 		}
 		return long
 	}
-	if c.Slice == 0 {
+	c.given = c.Slice != 0
+	if !c.given {
 		c.Slice = time.Duration(standard(3000, 700)) * time.Millisecond
 	}
 	if c.Rounds == 0 {
 		c.Rounds = standard(5, 2)
 	}
 	var errs []error
-	if c.Slice < 50*time.Millisecond || c.Slice > 10*time.Minute {
-		errs = append(errs, fmt.Errorf("the duration is %v: give 50ms to 10m", c.Slice))
+	if c.Slice < 50*time.Millisecond || c.Slice > MaxSlice {
+		errs = append(errs, fmt.Errorf("the duration is %v: give 50ms to %v", c.Slice, MaxSlice))
+	}
+	if c.Rate < 0 || c.Rate > 100_000 {
+		errs = append(errs, fmt.Errorf("the rate is %d: give 1 to 100000 jobs a second", c.Rate))
 	}
 	if c.Rounds < 1 || c.Rounds > 1000 {
 		errs = append(errs, fmt.Errorf("rounds is %d: give 1 to 1000", c.Rounds))
 	}
+	known := append(Names(), LongNames()...)
 	for _, name := range c.Only {
-		if !slices.Contains(Names(), name) {
-			errs = append(errs, fmt.Errorf("there is no section %q: give some of %s", name, strings.Join(Names(), ",")))
+		if !slices.Contains(known, name) {
+			errs = append(errs, fmt.Errorf("there is no section %q: give some of %s", name, strings.Join(known, ",")))
 		}
 	}
 	return c, errors.Join(errs...)
@@ -114,7 +135,7 @@ func Run(ctx context.Context, cfg Config) (_ *Report, err error) {
 	var chosen []section
 	steps := 0
 	for _, s := range sections() {
-		if len(cfg.Only) == 0 || slices.Contains(cfg.Only, s.name) {
+		if len(cfg.Only) == 0 && !s.long || slices.Contains(cfg.Only, s.name) {
 			chosen = append(chosen, s)
 			steps += s.steps(r)
 		}

@@ -24,11 +24,13 @@ type contender struct {
 	hold      bool          // its slots are full of jobs that don't end
 	eager     bool          // measured from its start on, not from when it sleeps
 	tell      bool          // its processes tell when a job starts; for those in this process that goes without saying
+	watched   bool          // its one process is asked for its metrics, and its log is read
 	refresh   bool          // its jobs are price refreshes, each of a catalog of its own
 
 	schema   string
 	starts   *starts
 	troubles *troubles
+	journal  *journal     // where it is watched
 	number   atomic.Int64 // of the last catalog
 	ready    chan struct{}
 
@@ -44,6 +46,7 @@ func (r *run) prepare(ctx context.Context, cs []*contender) (err error) {
 			return err
 		}
 		c.starts, c.troubles = newStarts(), &troubles{}
+		c.journal = newJournal(c.troubles)
 	}
 	return nil
 }

@@ -168,6 +168,8 @@ func (r *run) openLoop(ctx context.Context, c *contender, rate float64, d time.D
 	clients := steadyClients
 	if rate < steadyRate {
 		clients = 1
+	} else if rate > 500 {
+		clients = fullClients
 	}
 	end := time.Now().Add(d)
 	return r.clients(ctx, clients, func(ctx context.Context, conn *pgx.Conn) (n int, err error) {

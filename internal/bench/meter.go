@@ -27,6 +27,25 @@ func (r *run) statements(ctx context.Context, conn *pgx.Conn) (n float64, err er
 	return n, nil
 }
 
+// descriptors is how many files and connections the contender's processes have open; NaN where the system doesn't tell.
+func (c *contender) descriptors(ctx context.Context) float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sum := 0.0
+	for _, pid := range c.pids {
+		p, err := process.NewProcessWithContext(ctx, int32(pid))
+		if err != nil {
+			return math.NaN()
+		}
+		n, err := p.NumFDsWithContext(ctx)
+		if err != nil {
+			return math.NaN()
+		}
+		sum += float64(n)
+	}
+	return sum
+}
+
 // usage is the processor time of a contender's processes so far, and the memory of the largest now.
 func (c *contender) usage(ctx context.Context) (cpu time.Duration, rss uint64, err error) {
 	c.mu.Lock()

@@ -125,6 +125,15 @@ func (s *starts) settle(ctx context.Context, within time.Duration) error {
 	}
 }
 
+// take returns what was measured since the last time, and how many jobs have not begun yet, which go on being waited for.
+func (s *starts) take() (took []time.Duration, waiting int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	took = s.took
+	s.took = nil
+	return took, len(s.acked)
+}
+
 // reset returns what was measured since the last reset, and how many jobs have not begun.
 func (s *starts) reset() (took []time.Duration, left int) {
 	s.mu.Lock()

@@ -29,8 +29,11 @@ func (r *run) workThere(ctx context.Context, c *contender) error {
 	if c.hold {
 		drain = 50 * time.Millisecond
 	}
-	args := []string{
-		"run", "--exit-with-parent", "--bench=" + how, "--schema=" + c.schema, "--recompute=none", "--http=127.0.0.1:0", "--log-level=warn", "--drain-timeout=" + drain.String(),
+	args := []string{"run", "--exit-with-parent", "--bench=" + how, "--schema=" + c.schema, "--recompute=none", "--http=127.0.0.1:0", "--drain-timeout=" + drain.String()}
+	if c.watched {
+		args = append(args, "--log-format=json", "--log-level=info")
+	} else {
+		args = append(args, "--log-level=warn")
 	}
 	if c.poll > 0 {
 		args = append(args, "--wake=poll", "--poll-interval="+c.poll.String())
@@ -41,6 +44,9 @@ func (r *run) workThere(ctx context.Context, c *contender) error {
 	cmd := exec.CommandContext(ctx, r.cfg.Executable, args...)
 	cmd.Env = append(cleanEnvironment(), "DATABASE_URL="+r.place.url) // the password travels here, not in the arguments
 	cmd.Stderr = c.troubles
+	if c.watched {
+		cmd.Stderr = c.journal
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us: the workers stop when we tell them to
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 8 * time.Second
