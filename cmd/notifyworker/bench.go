@@ -16,11 +16,11 @@ import (
 type benchCmd struct {
 	DatabaseURL string   `placeholder:"URL" help:"Measure this database, in new schemas that are dropped at the end, instead of bringing a server along."`
 	Postgres    string   `env:"NOTIFYWORKER_PG" placeholder:"WHICH" help:"Whose PostgreSQL to start: auto, npm, system, a major such as 18, or a folder of binaries (default auto)."`
-	Only        string   `placeholder:"SECTIONS" help:"What to measure, such as latency,drain. Only when named, since they take long: soak, pinned (default all: latency, enqueue, drain, cost, catalog, addition, due, fleet)."`
+	Only        string   `placeholder:"SECTIONS" help:"What to measure, such as latency,drain. Only when named, since they take long: soak, pinned, growth, slowdisk (default all: latency, enqueue, drain, cost, catalog, addition, due, fleet)."`
 	Short       bool     `help:"Within three minutes: fewer and shorter rounds."`
 	Duration    string   `placeholder:"DURATION" help:"How long one contender is measured at a time (default 3s, with --short 700ms; soak 30m, pinned 10m)."`
 	Rate        string   `placeholder:"N" help:"Jobs a second of soak and pinned (default soak 500, pinned 1000)."`
-	History     string   `placeholder:"N" help:"Finished jobs that lie there already (default soak 1000000, pinned 0)."`
+	History     string   `placeholder:"N" help:"Finished jobs that lie there already (default soak 1000000, pinned 0, growth 5000000)."`
 	Rounds      string   `placeholder:"N" help:"How often each contender's turn comes; figures are the medians (default 5, with --short 2)."`
 	From        []string `placeholder:"FILE" help:"Measure nothing, but show what was measured before and kept as JSON; may be repeated."`
 	JSON        bool     `name:"json" help:"Print JSON instead of tables."`

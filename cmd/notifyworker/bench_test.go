@@ -104,6 +104,25 @@ func TestTheLongSectionsOfTheBenchInSeconds(t *testing.T) {
 	wantNoBench(t, db, b)
 }
 
+func TestGrowthAndASlowDiskInSeconds(t *testing.T) {
+	db := pgtest.Empty(t)
+	b := start(t, nil, "bench", "--database-url="+db.URL, "--only=growth,slowdisk", "--short", "--duration=100ms", "--rounds=1", "--history=2000", "--json")
+	if code := b.code(3 * time.Minute); code != exitOK {
+		t.Fatalf("exit code %d", code)
+	}
+	report := reported(t, b, []string{"growth", "slowdisk"})
+	for _, s := range report.Sections {
+		for _, table := range s.Tables {
+			for _, row := range table.Rows {
+				if s.Name == "growth" && !(row.Values[0] > 0) || row.Errors > 0 { // so many clients may commit nothing in so short a time
+					t.Errorf("%s, %s: %+v", s.Name, table.Title, row)
+				}
+			}
+		}
+	}
+	wantNoBench(t, db, b)
+}
+
 func TestAStoppedSoakLeavesNothing(t *testing.T) {
 	db := pgtest.Empty(t)
 	b := start(t, nil, "bench", "--database-url="+db.URL, "--only=soak", "--rate=50", "--history=1000")

@@ -52,6 +52,8 @@ func sections() []section {
 		{"fleet", "Many worker processes", fleetSteps, measureFleet, false},
 		{"soak", "A long time behind an old snapshot", soakSteps, measureSoak, true},
 		{"pinned", "Vacuum pinned and not", pinnedSteps, measurePinned, true},
+		{"growth", "With and without a history", growthSteps, measureGrowth, true},
+		{"slowdisk", "A slow disk", slowDiskSteps, measureSlowDisk, true},
 	}
 }
 

@@ -170,7 +170,7 @@ func (r *run) costTurn(ctx context.Context, c *contender, rate float64) (out cos
 			if err != nil {
 				return err
 			}
-			ended, err := r.ended(ctx, conn, c.schema)
+			ended, err := r.ended(ctx, conn, c.schema, 0)
 			if err != nil {
 				return err
 			}
@@ -178,7 +178,7 @@ func (r *run) costTurn(ctx context.Context, c *contender, rate float64) (out cos
 				if err := pause(ctx, c.poll+50*time.Millisecond); err != nil {
 					return err
 				}
-				if ended, err = r.ended(ctx, conn, c.schema); err != nil {
+				if ended, err = r.ended(ctx, conn, c.schema, 0); err != nil {
 					return err
 				}
 			}
@@ -199,10 +199,16 @@ func (r *run) costTurn(ctx context.Context, c *contender, rate float64) (out cos
 	return out, err
 }
 
-// ended is how many jobs have been concluded.
-func (r *run) ended(ctx context.Context, conn *pgx.Conn, schema string) (n int, err error) {
-	err = conn.QueryRow(ctx, "SELECT /* bench client */ count(*) FROM "+pgx.Identifier{schema, "jobs"}.Sanitize()+" WHERE finished_at IS NOT NULL").Scan(&n)
+// ended is how many jobs have been concluded of those that came after one.
+func (r *run) ended(ctx context.Context, conn *pgx.Conn, schema string, after int64) (n int, err error) {
+	err = conn.QueryRow(ctx, "SELECT /* bench client */ count(*) FROM "+pgx.Identifier{schema, "jobs"}.Sanitize()+" WHERE finished_at IS NOT NULL AND id > $1", after).Scan(&n)
 	return n, err
+}
+
+// newest is the id of the last job.
+func (r *run) newest(ctx context.Context, conn *pgx.Conn, schema string) (id int64, err error) {
+	err = conn.QueryRow(ctx, "SELECT /* bench client */ coalesce(max(id), 0) FROM "+pgx.Identifier{schema, "jobs"}.Sanitize()).Scan(&id)
+	return id, err
 }
 
 func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }

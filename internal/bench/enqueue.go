@@ -103,12 +103,16 @@ func (r *run) insertTurn(ctx context.Context, c *contender, clients int) (made, 
 				return err
 			}
 		}
-		n, err := r.insertLoop(ctx, c, clients, r.cfg.Slice)
-		if err != nil {
-			return err
-		}
 		return r.place.withConn(ctx, func(conn *pgx.Conn) error {
-			ended, err := r.ended(ctx, conn, c.schema)
+			before, err := r.newest(ctx, conn, c.schema)
+			if err != nil {
+				return err
+			}
+			n, err := r.insertLoop(ctx, c, clients, r.cfg.Slice)
+			if err != nil {
+				return err
+			}
+			ended, err := r.ended(ctx, conn, c.schema, before)
 			made, done = float64(n)/r.cfg.Slice.Seconds(), float64(ended)/r.cfg.Slice.Seconds()
 			return err
 		})
@@ -116,13 +120,16 @@ func (r *run) insertTurn(ctx context.Context, c *contender, clients int) (made, 
 	return made, done, err
 }
 
-// insertLoop lets clients insert jobs as fast as they can for so long. Only commits within that time count.
+// insertLoop lets clients insert jobs as fast as they can for so long. Only commits within that time count. The first one of
+// each client comes before: it makes the plans of statement and triggers, which a client's connection keeps.
 func (r *run) insertLoop(ctx context.Context, c *contender, clients int, d time.Duration) (n int, err error) {
 	sql := "INSERT /* bench client */ INTO " + pgx.Identifier{c.schema, "jobs"}.Sanitize() + " (type) VALUES ('" + jobType + "')"
 	var prepared sync.WaitGroup // the time begins when all are
 	prepared.Add(clients)
 	return r.clients(ctx, clients, func(ctx context.Context, conn *pgx.Conn) (n int, err error) {
-		_, err = conn.Prepare(ctx, sql, sql)
+		if _, err = conn.Prepare(ctx, sql, sql); err == nil {
+			_, err = conn.Exec(ctx, sql)
+		}
 		prepared.Done()
 		if err != nil {
 			return 0, err

@@ -37,6 +37,7 @@ func (r *run) seed(ctx context.Context, schema string, jobs int) error {
 		if _, err := conn.Exec(ctx, "ALTER TABLE "+name+".jobs ENABLE TRIGGER USER"); err != nil {
 			return err
 		}
+		r.place.seeded[schema] = jobs
 		_, err := conn.Exec(ctx, "VACUUM (ANALYZE) "+name+".jobs")
 		return err
 	})

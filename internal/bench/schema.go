@@ -18,6 +18,7 @@ const (
 	cte      kind = "cte"      // the variant of the first generation
 	always   kind = "always"   // advisory, but every commit with a new job notifies
 	bare     kind = "bare"     // advisory without its triggers on jobs: nobody is told, nothing is checked
+	plain    kind = "plain"    // bare, with a trigger that notifies at each insert, as one writes it first
 	floor    kind = "floor"    // no notifyworker at all: one table, one trigger that notifies
 )
 
@@ -30,6 +31,10 @@ BEGIN
 END $$`
 
 const bareSQL = `ALTER TABLE :"schema".jobs DISABLE TRIGGER USER; ALTER TABLE :"schema".job_additions DISABLE TRIGGER USER`
+
+const plainSQL = bareSQL + `;
+CREATE FUNCTION :"schema".plain_notify() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_notify(:'schema', '{}'); RETURN NULL; END $$;
+CREATE TRIGGER plain_notify AFTER INSERT ON :"schema".jobs FOR EACH ROW EXECUTE FUNCTION :"schema".plain_notify()`
 
 const floorSQL = `
 CREATE TABLE :"schema".jobs (
@@ -67,6 +72,8 @@ func (r *run) schema(ctx context.Context, k kind, tag string) (string, error) {
 			return script(ctx, conn, alwaysSQL, name)
 		case bare:
 			return script(ctx, conn, bareSQL, name)
+		case plain:
+			return script(ctx, conn, plainSQL, name)
 		}
 		return nil
 	})
@@ -76,10 +83,14 @@ func (r *run) schema(ctx context.Context, k kind, tag string) (string, error) {
 	return name, nil
 }
 
-// clear removes all jobs, so that each turn begins alike. No worker may be at it.
+// clear removes all jobs, or all but a history that was made by seed, so that each turn begins alike. No worker may be at it.
 func (r *run) clear(ctx context.Context, schema string) error {
 	return r.place.withConn(ctx, func(conn *pgx.Conn) error {
 		sql := `TRUNCATE :"schema".jobs, :"schema".job_additions, :"schema".refreshes; DELETE FROM :"schema".workers`
+		if r.place.seeded[schema] > 0 {
+			sql = `DELETE FROM :"schema".jobs WHERE status = 'PENDING'; DELETE FROM :"schema".jobs WHERE status = 'RUNNING';
+				TRUNCATE :"schema".job_additions, :"schema".refreshes; DELETE FROM :"schema".workers`
+		}
 		if schema == r.place.prefix+"_"+string(floor) {
 			sql = `TRUNCATE :"schema".jobs`
 		}

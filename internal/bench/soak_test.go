@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 func TestTheJournalTellsWhoIsNamedFromWhatWentWrong(t *testing.T) {
@@ -73,5 +75,24 @@ func TestFifthsAreOfTheTimeAskedFor(t *testing.T) {
 	}
 	if none := (&endurance{}).fifth(true, 4); none.seconds != 0 {
 		t.Errorf("of nothing: %+v", none)
+	}
+}
+
+func TestSettingsFitBothFormsOfAConnectionString(t *testing.T) {
+	for _, text := range []string{"postgres://u:p%20w@h:5432/d?sslmode=disable", "host=h user=u password='p w' dbname=d sslmode=disable"} {
+		got, err := withSettings(text, map[string]string{"commit_delay": "1500", "commit_siblings": "0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := pgx.ParseConfig(got)
+		if err != nil {
+			t.Fatalf("%s: %v", got, err)
+		}
+		if c.RuntimeParams["commit_delay"] != "1500" || c.RuntimeParams["commit_siblings"] != "0" || c.Password != "p w" || c.Host != "h" || c.Database != "d" {
+			t.Errorf("%s has become %s", text, got)
+		}
+	}
+	if _, err := withSettings("postgres://u:secret@h:port/d", nil); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("a URL that is none: %v", err)
 	}
 }
