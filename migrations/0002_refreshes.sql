@@ -1,6 +1,39 @@
 -- 0002 refreshes: what the recompute engine has accepted.
 -- locks: none that anybody can wait for, the table is new.
 
+-- refresh_is_sound: the rules of the table as one function, as job_is_sound.
+CREATE FUNCTION :"schema".refresh_is_sound(
+    scope text, product_count integer, listed boolean, status text, lock_token uuid, lease_expires_at timestamptz, worker_id uuid,
+    done_count integer, recomputed bigint, failed jsonb, failed_count integer, refused integer, attempts integer, error text,
+    finished_at timestamptz) RETURNS boolean
+    LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    broken text;
+BEGIN
+    broken := CASE
+        WHEN NOT scope IN ('PARTIAL', 'FULL') THEN 'refreshes_scope_known'
+        WHEN NOT status IN ('ACTIVE', 'DONE', 'DONE_WITH_ERRORS') THEN 'refreshes_status_known'
+        WHEN (status = 'ACTIVE') <> (lock_token IS NOT NULL) THEN 'refreshes_token_iff_active'
+        WHEN (status = 'ACTIVE') <> (lease_expires_at IS NOT NULL) THEN 'refreshes_lease_iff_active'
+        WHEN NOT isfinite(lease_expires_at) THEN 'refreshes_lease_finite'
+        WHEN NOT (worker_id IS NULL OR status = 'ACTIVE') THEN 'refreshes_worker_only_active'
+        WHEN (status = 'ACTIVE') <> (finished_at IS NULL) THEN 'refreshes_finished_at_iff_ended'
+        WHEN NOT (status = 'ACTIVE' OR (status = 'DONE_WITH_ERRORS') = (failed_count > 0 OR error IS NOT NULL)) THEN 'refreshes_errors_iff_failed'
+        WHEN NOT done_count BETWEEN 0 AND product_count THEN 'refreshes_done_count_within'
+        WHEN NOT recomputed >= 0 THEN 'refreshes_recomputed_not_negative'
+        WHEN NOT jsonb_typeof(failed) = 'array' THEN 'refreshes_failed_array'
+        WHEN NOT failed_count >= 0 THEN 'refreshes_failed_count_not_negative'
+        WHEN NOT refused >= 0 THEN 'refreshes_refused_not_negative'
+        WHEN NOT attempts >= 0 THEN 'refreshes_attempts_not_negative'
+        WHEN NOT (scope = 'FULL' OR (listed AND product_count > 0)) THEN 'refreshes_partial_is_listed'
+    END;
+    IF broken IS NULL THEN
+        RETURN true;
+    END IF;
+    RETURN :"schema".broken_rule(broken, 'refreshes');
+END $$;
+COMMENT ON FUNCTION :"schema".refresh_is_sound IS 'Internal: the rules that hold for every row of refreshes; raises 23514 with the name of the one that is broken.';
+
 CREATE TABLE :"schema".refreshes (
     id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     job_id           bigint NOT NULL,
@@ -30,21 +63,9 @@ CREATE TABLE :"schema".refreshes (
     finished_at      timestamptz,
     updated_at       timestamptz NOT NULL DEFAULT now(),
 
-    CONSTRAINT refreshes_scope_known CHECK (scope IN ('PARTIAL', 'FULL')),
-    CONSTRAINT refreshes_status_known CHECK (status IN ('ACTIVE', 'DONE', 'DONE_WITH_ERRORS')),
-    CONSTRAINT refreshes_token_iff_active CHECK ((status = 'ACTIVE') = (lock_token IS NOT NULL)),
-    CONSTRAINT refreshes_lease_iff_active CHECK ((status = 'ACTIVE') = (lease_expires_at IS NOT NULL)),
-    CONSTRAINT refreshes_lease_finite CHECK (isfinite(lease_expires_at)),
-    CONSTRAINT refreshes_worker_only_active CHECK (worker_id IS NULL OR status = 'ACTIVE'),
-    CONSTRAINT refreshes_finished_at_iff_ended CHECK ((status = 'ACTIVE') = (finished_at IS NULL)),
-    CONSTRAINT refreshes_errors_iff_failed CHECK (status = 'ACTIVE' OR (status = 'DONE_WITH_ERRORS') = (failed_count > 0 OR error IS NOT NULL)),
-    CONSTRAINT refreshes_done_count_within CHECK (done_count BETWEEN 0 AND product_count),
-    CONSTRAINT refreshes_recomputed_not_negative CHECK (recomputed >= 0),
-    CONSTRAINT refreshes_failed_array CHECK (jsonb_typeof(failed) = 'array'),
-    CONSTRAINT refreshes_failed_count_not_negative CHECK (failed_count >= 0),
-    CONSTRAINT refreshes_refused_not_negative CHECK (refused >= 0),
-    CONSTRAINT refreshes_attempts_not_negative CHECK (attempts >= 0),
-    CONSTRAINT refreshes_partial_is_listed CHECK (scope = 'FULL' OR (listed AND product_count > 0))
+    CONSTRAINT refreshes_sound CHECK (:"schema".refresh_is_sound(
+        scope, product_count, listed, status, lock_token, lease_expires_at, worker_id, done_count, recomputed, failed, failed_count,
+        refused, attempts, error, finished_at))
 ) WITH (
     -- Ids and articles lie in TOAST once there are many, so a version that progress or a heartbeat leaves is small: leave it
     -- room on its page. The lease is indexed, so most versions can't be HOT.
