@@ -12,43 +12,52 @@ CREATE OR REPLACE FUNCTION :"schema".channel() RETURNS text
     RETURN :'schema';
 COMMENT ON FUNCTION :"schema".channel IS 'The NOTIFY channel of this schema.';
 
--- announce: tells the workers what to look for. A key too long for a payload (8,000 bytes) is sent as "look at everything".
+-- somebody_sleeps: whether this commit has to notify: a worker wants to be told, or may be about to.
 -- locks: barrier (tried, shared)
+CREATE OR REPLACE FUNCTION :"schema".somebody_sleeps() RETURNS boolean
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+BEGIN
+    -- A REPEATABLE READ or SERIALIZABLE snapshot may be older than the wish: don't look, notify.
+    IF current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')
+       AND pg_try_advisory_xact_lock_shared(1853292547, hashtext(:'schema')) THEN
+        -- Lock in one statement, look in the next: only that one's snapshot is younger than the lock.
+        RETURN EXISTS (SELECT FROM workers w WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '1 minute');
+    END IF;
+    RETURN true;
+END $$;
+COMMENT ON FUNCTION :"schema".somebody_sleeps IS 'Internal: whether the commit of this transaction has to wake a worker.';
+
+-- announce: tells the workers what to look for. A key too long for a payload (8,000 bytes) is sent as "look at everything".
+-- locks: nothing; the commit takes the server's lock of notifying commits
 CREATE OR REPLACE FUNCTION :"schema".announce(type text, tenant uuid, catalog text, due timestamptz) RETURNS void
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 DECLARE
-    payload text;
-BEGIN
-    -- A REPEATABLE READ or SERIALIZABLE snapshot may be older than the wish: don't look, notify.
-    IF current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') THEN
-        -- Lock in one statement, look in the next: only that one's snapshot is younger than the lock.
-        IF pg_try_advisory_xact_lock_shared(1853292547, hashtext(:'schema')) THEN
-            IF NOT EXISTS (SELECT FROM workers w WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '1 minute') THEN
-                RETURN;
-            END IF;
-        END IF;
-    END IF;
-    payload := json_strip_nulls(json_build_object('type', announce.type, 'tenant', announce.tenant, 'catalog', announce.catalog,
+    payload constant text := json_strip_nulls(json_build_object('type', announce.type, 'tenant', announce.tenant, 'catalog', announce.catalog,
         'due', CASE WHEN announce.due > clock_timestamp() THEN ceil(extract(epoch FROM announce.due) * 1000)::bigint END));
+BEGIN
     PERFORM pg_notify(channel(), CASE WHEN octet_length(payload) < 7900 THEN payload ELSE '{}' END);
 END $$;
-COMMENT ON FUNCTION :"schema".announce IS 'Notifies this schema''s channel, unless no worker wants to be told.';
+COMMENT ON FUNCTION :"schema".announce IS 'Notifies this schema''s channel of a job, or of what joins one.';
 
 CREATE OR REPLACE FUNCTION :"schema".announce_job() RETURNS trigger
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 BEGIN
-    PERFORM announce(NEW.type, NEW.tenant_id, NEW.catalog_id, NEW.run_after);
+    IF somebody_sleeps() THEN
+        PERFORM announce(NEW.type, NEW.tenant_id, NEW.catalog_id, NEW.run_after);
+    END IF;
     RETURN NULL;
 END $$;
-COMMENT ON FUNCTION :"schema".announce_job IS 'Trigger: announces a job that is PENDING from now on, or due earlier.';
+COMMENT ON FUNCTION :"schema".announce_job IS 'Trigger: announces a job that is PENDING from now on, or due earlier, when a worker sleeps.';
 
 CREATE OR REPLACE FUNCTION :"schema".announce_addition() RETURNS trigger
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 BEGIN
-    PERFORM announce('PRICE_REFRESH', NEW.tenant_id, NEW.catalog_id, NEW.run_after);
+    IF somebody_sleeps() THEN
+        PERFORM announce('PRICE_REFRESH', NEW.tenant_id, NEW.catalog_id, NEW.run_after);
+    END IF;
     RETURN NULL;
 END $$;
-COMMENT ON FUNCTION :"schema".announce_addition IS 'Trigger: announces a marked addition, which no waiting job has announced.';
+COMMENT ON FUNCTION :"schema".announce_addition IS 'Trigger: announces a marked addition, which no waiting job has announced, when a worker sleeps.';
 
 -- Deferred to the commit: the barrier is held for the commit alone, never for the length of a client's transaction.
 DROP TRIGGER IF EXISTS jobs_announce_insert ON :"schema".jobs;

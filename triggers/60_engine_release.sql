@@ -105,7 +105,7 @@ BEGIN
     GET DIAGNOSTICS n = ROW_COUNT;
     IF n > 0 AND w.id IS NOT NULL THEN
         UPDATE jobs j SET run_after = at, updated_at = at WHERE j.id = w.id;
-    ELSIF n > 0 THEN
+    ELSIF n > 0 AND somebody_sleeps() THEN
         PERFORM announce('PRICE_REFRESH', p_tenant, p_catalog, NULL);
     END IF;
     RETURN n > 0;

@@ -6,23 +6,23 @@ const notifySQL = "triggers/25_notify.sql"
 var waking = []mutation{
 	{
 		what: "a commit's shared barrier", file: notifySQL, run: `TestNoWakeUp`,
-		old: "IF pg_try_advisory_xact_lock_shared(1853292547, hashtext(:'schema')) THEN", new: "IF true THEN",
+		old: "\n       AND pg_try_advisory_xact_lock_shared(1853292547, hashtext(:'schema')) THEN", new: " THEN",
 	},
 	{
 		what: "a commit only tries the barrier", file: notifySQL, run: `TestACommitNotifies`,
-		old: "IF pg_try_advisory_xact_lock_shared(1853292547, hashtext(:'schema')) THEN", new: "PERFORM pg_advisory_xact_lock_shared(1853292547, hashtext(:'schema')); IF true THEN",
+		old: "\n       AND pg_try_advisory_xact_lock_shared(1853292547, hashtext(:'schema')) THEN", new: "\n       AND pg_advisory_xact_lock_shared(1853292547, hashtext(:'schema')) IS NOT NULL THEN",
 	},
 	{
 		what: "a commit that does not get the barrier notifies", file: notifySQL, run: `TestACommitNotifies`,
-		old: "                RETURN;\n            END IF;\n        END IF;", new: "                RETURN;\n            END IF;\n        ELSE\n            RETURN;\n        END IF;",
+		old: "    RETURN true;\nEND $$;\nCOMMENT ON FUNCTION :\"schema\".somebody_sleeps", new: "    RETURN current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted');\nEND $$;\nCOMMENT ON FUNCTION :\"schema\".somebody_sleeps",
 	},
 	{
 		what: "the look whether anybody wishes", file: notifySQL, run: `TestNobodyIsTold`,
-		old: "                RETURN;\n", new: "                NULL;\n",
+		old: "RETURN EXISTS (SELECT FROM workers w WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '1 minute');", new: "RETURN true;",
 	},
 	{
 		what: "no look at an old snapshot", file: notifySQL, run: `TestNoWakeUp`,
-		old: "IF current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') THEN", new: "IF true THEN",
+		old: "IF current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')\n       AND pg_try", new: "IF pg_try",
 	},
 	{
 		what: "the worker's barrier", file: notifySQL, run: `TestNoWakeUp`,
