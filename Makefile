@@ -21,11 +21,17 @@ test: deps test18 test15   ## everything, with the race detector, on PostgreSQL 
 deps:
 	@tools/test-deps.sh
 
+# The faults have the machine to themselves: their tests are about how long things take.
+FAULTS = ./integration/faults
+PARTS  = $$($(GO) list $(1) | grep -v '/integration/faults$$')
+
 test18:
-	NOTIFYWORKER_PG=18 $(GO) test -race -timeout 25m ./...
+	NOTIFYWORKER_PG=18 $(GO) test -race -timeout 25m $(call PARTS,./...)
+	NOTIFYWORKER_PG=18 $(GO) test -race -timeout 25m $(FAULTS)
 
 test15:           ## what talks to PostgreSQL, on the distribution's 15
-	NOTIFYWORKER_PG=15 $(GO) test -race -timeout 25m -short ./internal/... ./examples/... ./migrations/... ./integration/...
+	NOTIFYWORKER_PG=15 $(GO) test -race -timeout 25m -short $(call PARTS,./internal/... ./examples/... ./migrations/... ./integration/...)
+	NOTIFYWORKER_PG=15 $(GO) test -race -timeout 25m -short $(FAULTS)
 
 short:            ## the quick ones
 	$(GO) test -short ./...
