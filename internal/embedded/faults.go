@@ -63,10 +63,11 @@ func (s *Server) Relaunch(ctx context.Context) error {
 		return nil
 	}
 	s.pid, s.paused = 0, false
-	// Sessions of a killed postmaster hold its shared memory until they have noticed.
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	// Sessions of a killed postmaster hold its shared memory until they have noticed, and somebody's connection may have the port.
+	for end := time.Now().Add(readyWithin); ; time.Sleep(20 * time.Millisecond) {
 		err := s.launch(ctx)
-		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "shared memory block") || time.Now().After(end) {
+		passes := errors.Is(err, errPortTaken) || err != nil && strings.Contains(err.Error(), "shared memory block")
+		if !passes || ctx.Err() != nil || time.Now().After(end) {
 			return err
 		}
 	}
@@ -138,7 +139,11 @@ func (s *Server) Pause() error {
 		return fmt.Errorf("pause PostgreSQL: %w", err)
 	}
 	s.paused = true
-	s.signalAll(syscall.SIGSTOP) // the postmaster first: it can make no child any more
+	// The postmaster first: then it can make no child any more. A signal takes a moment to reach a process that runs.
+	for end := time.Now().Add(readyWithin); !stopped(s.pid) && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	s.signalAll(syscall.SIGSTOP)
 	return nil
 }
 

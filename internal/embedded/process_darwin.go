@@ -33,3 +33,9 @@ func children(pid int) []int {
 	}
 	return out
 }
+
+// stopped says whether a process stands still because of SIGSTOP; also of one that is gone.
+func stopped(pid int) bool {
+	out, err := exec.Command("/bin/ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	return err != nil || strings.HasPrefix(strings.TrimSpace(string(out)), "T")
+}

@@ -24,14 +24,7 @@ func children(pid int) []int {
 	}
 	var out []int
 	for _, p := range stats {
-		b, err := os.ReadFile(p)
-		if err != nil {
-			continue // gone meanwhile
-		}
-		// pid (name) state parent …; the name may hold anything, parentheses too.
-		i := bytes.LastIndexByte(b, ')')
-		f := bytes.Fields(b[i+1:])
-		if i < 0 || len(f) < 2 || string(f[1]) != strconv.Itoa(pid) {
+		if _, parent := stat(p); parent != strconv.Itoa(pid) {
 			continue
 		}
 		if n, err := strconv.Atoi(filepath.Base(filepath.Dir(p))); err == nil {
@@ -39,4 +32,25 @@ func children(pid int) []int {
 		}
 	}
 	return out
+}
+
+// stopped says whether a process stands still because of SIGSTOP; also of one that is gone.
+func stopped(pid int) bool {
+	state, _ := stat("/proc/" + strconv.Itoa(pid) + "/stat")
+	return state == "" || state == "T"
+}
+
+// stat reads a process's state and parent; nothing when it is gone.
+func stat(file string) (state, parent string) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", ""
+	}
+	// pid (name) state parent …; the name may hold anything, parentheses too.
+	i := bytes.LastIndexByte(b, ')')
+	f := bytes.Fields(b[i+1:])
+	if i < 0 || len(f) < 2 {
+		return "", ""
+	}
+	return string(f[0]), string(f[1])
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -24,6 +25,7 @@ type Server struct {
 	inUse    *os.File // of the package: tells prunes that it is used; nil for other binaries
 	guard    *guard
 	port     int
+	hold     net.Listener // of the port; nil for one that was asked for
 	password string
 
 	mu      sync.Mutex
@@ -79,8 +81,11 @@ func (s *Server) firstLaunch(ctx context.Context) error {
 		if s.cfg.TCP {
 			s.port = s.cfg.Port
 			if s.port == 0 {
-				var err error
-				if s.port, err = freePort(); err != nil {
+				err := s.releasePort()
+				if err == nil {
+					s.port, s.hold, err = freePort()
+				}
+				if err != nil {
 					return err
 				}
 			}
@@ -90,6 +95,13 @@ func (s *Server) firstLaunch(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+func (s *Server) releasePort() (err error) {
+	if s.hold != nil {
+		err, s.hold = s.hold.Close(), nil
+	}
+	return err
 }
 
 func (s *Server) setPassword(ctx context.Context) error {
@@ -111,7 +123,7 @@ func (s *Server) Stop() error {
 	}
 	s.stopped = true
 	err := s.halt(Immediate)
-	err = errors.Join(err, s.guard.finish(s.home), s.lock.Close())
+	err = errors.Join(err, s.guard.finish(s.home), s.lock.Close(), s.releasePort())
 	if s.inUse != nil {
 		err = errors.Join(err, s.inUse.Close())
 	}

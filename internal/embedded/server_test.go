@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+const patience = time.Minute // for anything; two busy cores are slow
+
 // choices are the servers that the tests run on; each must be had on a machine that runs them.
 var choices = []string{"npm", "15"}
 
@@ -31,7 +33,7 @@ func start(t *testing.T, cfg Config) *Server {
 
 func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	c, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -121,7 +123,7 @@ func TestRestartKeepsDataAndAddress(t *testing.T) {
 	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); len(commandLine(s.PID())) > 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); len(commandLine(s.PID())) > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("a killed server does not end")
 		}
@@ -155,15 +157,14 @@ func TestPauseFreezesSessionsAndResumeThawsThem(t *testing.T) {
 	if err := <-answered; err != nil {
 		t.Error(err)
 	}
-	// Stopping a paused server does not hang.
+	// Stopping a paused server thaws it: nothing has to be killed because it does not react.
 	if err := s.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	begun := time.Now()
-	if err := s.Stop(); err != nil {
-		t.Error(err)
+	if err := s.Halt(Immediate); err != nil {
+		t.Fatal(err)
 	}
-	if d := time.Since(begun); d > 4*time.Second {
-		t.Errorf("stopping a paused server took %s", d)
+	if log, err := s.Log(); err != nil || !strings.Contains(log, "received immediate shutdown request") || strings.Contains(log, "recalcitrant children") {
+		t.Errorf("log (%v): %s", err, log)
 	}
 }
