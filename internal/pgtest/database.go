@@ -77,11 +77,28 @@ func create(t testing.TB, tm *template) *Database {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if err := c.exec(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)"); err != nil {
+		if err := c.drop(ctx, name); err != nil {
 			t.Errorf("drop the test's database: %v", err)
 		}
 	})
 	return d
+}
+
+// drop is tried again while somebody is in use of the database though he was told to go: on a busy machine that takes time.
+func (c *cluster) drop(ctx context.Context, name string) error {
+	for {
+		err := c.exec(ctx, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)")
+		if !inUse(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// inUse says that the server has waited 5 s in vain for others to leave a database: an autovacuum worker, a person, or a session
+// that has not ended yet.
+func inUse(err error) bool {
+	var pe *pgconn.PgError
+	return errors.As(err, &pe) && pe.Code == "55006"
 }
 
 // create returns the name of a new database: a copy of the template, or an empty one.
@@ -107,10 +124,8 @@ func (c *cluster) copyOf(ctx context.Context, from string) (string, error) {
 	}
 	for try := 0; ; try++ {
 		err := c.execLocked(ctx, sql)
-		var pe *pgconn.PgError
-		// object_in_use: somebody looks at the template, an autovacuum worker or a person.
-		if errors.As(err, &pe) && pe.Code == "55006" && try < 5 {
-			continue // the server has waited 5 s before it said so
+		if inUse(err) && try < 5 {
+			continue
 		}
 		return name, err
 	}

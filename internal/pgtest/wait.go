@@ -17,7 +17,7 @@ type Querier interface {
 // another session than the one that is waited for.
 func WaitBlocked(t testing.TB, observer Querier, pid uint32) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for ctx.Err() == nil {
 		var blocked bool
@@ -33,5 +33,5 @@ func WaitBlocked(t testing.TB, observer Querier, pid uint32) {
 	var doing string
 	err := observer.QueryRow(context.Background(), `SELECT coalesce((SELECT format('%s, %s/%s: %s', state, wait_event_type, wait_event, query)
 		FROM pg_stat_activity WHERE pid = $1), 'it is gone')`, pid).Scan(&doing)
-	t.Fatalf("backend %d waits for no lock after 20 s; it does: %s (%v)", pid, doing, err)
+	t.Fatalf("backend %d waits for no lock after %v; it does: %s (%v)", pid, patience, doing, err)
 }
