@@ -28,7 +28,7 @@ func TestTheProtocolsLocksAreThoseOfTheCode(t *testing.T) {
 func TestAPayloadHasTheMembersThatThePageShows(t *testing.T) {
 	db := pgtest.DB(t)
 	conn := db.Conn(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err := conn.Exec(ctx, `LISTEN notifyworker; INSERT INTO notifyworker.workers (id, host, pid, version, slots, wants_notify) VALUES (gen_random_uuid(), 'h', 1, 'v', 1, true)`)
 	if err != nil {

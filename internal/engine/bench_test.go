@@ -22,7 +22,8 @@ const (
 	workerA = "aaaaaaaa-0000-4000-8000-000000000001"
 	workerB = "bbbbbbbb-0000-4000-8000-000000000002"
 
-	soon = time.Minute // for what a test waits for; two busy cores are slow
+	soon  = 2 * time.Minute // for what a test waits for; two busy cores are slow
+	short = 2 * time.Second // a lease that a test sees a heartbeat extend; who is starved for longer loses it by right
 )
 
 // bench is a migrated database with a queue on it.
@@ -160,8 +161,13 @@ func (g *gate) wait(t testing.TB) engine.Chunk {
 	}
 }
 
-// quick fails fast, so that tests don't wait for back-offs.
-var quick = engine.Patience{First: time.Millisecond, Cap: 5 * time.Millisecond, OutageFor: 300 * time.Millisecond, LaterFor: 300 * time.Millisecond}
+// quick tries again fast, so that tests don't wait for back-offs. How often it does is for the test to see, not for the clock: who
+// is impatient gives up after a while.
+var quick = engine.Patience{First: time.Millisecond, Cap: 5 * time.Millisecond, OutageFor: time.Hour, LaterFor: time.Hour}
+
+func impatient(c *engine.Config) {
+	c.Patience.OutageFor, c.Patience.LaterFor = 300*time.Millisecond, 300*time.Millisecond
+}
 
 // running is an engine under test, and how to stop it.
 type running struct {

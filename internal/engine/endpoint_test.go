@@ -121,7 +121,7 @@ func TestAnHTTPEndpointInTrouble(t *testing.T) {
 					trouble(w)
 				}
 			})
-			_, err := b.start(h, func(c *engine.Config) { c.Patience.OutageFor, c.Patience.LaterFor = time.Hour, time.Hour }).Submit(context.Background(), b.job("c", ids(0, 5)))
+			_, err := b.start(h).Submit(context.Background(), b.job("c", ids(0, 5)))
 			must(t, err)
 			b.eventually(`SELECT status = 'DONE' AND recomputed = 5 FROM notifyworker.refreshes`)
 			for _, c := range h.calls() {

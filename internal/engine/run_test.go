@@ -75,7 +75,7 @@ func TestALostChunkIsRolledBack(t *testing.T) {
 	e := b.start(fn, func(c *engine.Config) { c.Lease = time.Hour })
 	id, err := e.Submit(ctx, b.job("c", `["p1"]`))
 	must(t, err)
-	b.eventually(`SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock')`)
+	b.eventually(`SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database())`)
 	expire(b)
 	taken := value[string](b, `SELECT lock_token::text FROM notifyworker.take_over_refreshes($1, 60000, 1)`, workerB)
 	_, err = psql.Exec(ctx, `COMMIT`)
@@ -97,7 +97,7 @@ func TestALostRefreshIsCutOffByTheHeartbeat(t *testing.T) {
 		err := g.pass(ctx, c)
 		cause <- err
 		return err
-	}}, func(c *engine.Config) { c.Lease = 600 * time.Millisecond })
+	}}, func(c *engine.Config) { c.Lease = short })
 	_, err := e.Submit(context.Background(), b.job("c", `["p1"]`))
 	must(t, err)
 	g.wait(t)
@@ -114,7 +114,7 @@ func TestAHeartbeatPassesOverALockedRow(t *testing.T) {
 	b := newBench(t)
 	ctx := context.Background()
 	g := newGate()
-	e := b.start(&fake{do: g.pass}, func(c *engine.Config) { c.Lease = 600 * time.Millisecond })
+	e := b.start(&fake{do: g.pass}, func(c *engine.Config) { c.Lease = short })
 	defer close(g.open)
 	locked, err := e.Submit(ctx, b.job("c", `["p1"]`))
 	must(t, err)
@@ -212,7 +212,7 @@ func TestAFullEngineTakesOverWhenThereIsRoom(t *testing.T) {
 			return g.pass(ctx, c)
 		}
 		return nil
-	}}, func(c *engine.Config) { c.Refreshes, c.Queue, c.Lease = 1, 1, 600*time.Millisecond })
+	}}, func(c *engine.Config) { c.Refreshes, c.Queue, c.Lease = 1, 1, short })
 	for _, id := range []string{"p1", "p2"} {
 		_, err := e.Submit(ctx, b.job("c", `["`+id+`"]`))
 		must(t, err)
@@ -270,8 +270,10 @@ func TestTheDatabaseGoesAway(t *testing.T) {
 	_, err := e.Submit(context.Background(), b.job("c", `["p1", "p2", "p3"]`))
 	must(t, err)
 	g.wait(t)
+	killer := b.db.Conn(t) // none of the pool's, which may end before the next statement
 	for range 3 {
-		b.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()`)
+		_, err := killer.Exec(context.Background(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()`)
+		must(t, err)
 	}
 	close(g.open)
 	b.pool = b.db.Pool(t) // the other one still has connections that are gone

@@ -139,7 +139,7 @@ func TestAnOutageIsWaitedFor(t *testing.T) {
 				}
 				return nil
 			}}
-			e := b.start(r, func(c *engine.Config) { c.Patience.OutageFor = time.Hour })
+			e := b.start(r)
 			_, serr := e.Submit(context.Background(), b.job("c", ids(0, 10)))
 			must(t, serr)
 			b.eventually(`SELECT status = 'DONE' AND recomputed = 10 FROM notifyworker.refreshes`)
@@ -165,7 +165,7 @@ func TestAnOutageThatDoesNotEnd(t *testing.T) {
 				}
 				return err
 			}}
-			e := b.start(r, func(c *engine.Config) { c.Chunk = 4 })
+			e := b.start(r, impatient, func(c *engine.Config) { c.Chunk = 4 })
 			_, serr := e.Submit(context.Background(), b.job("c", ids(0, 20)))
 			must(t, serr)
 			l := b.letter()
@@ -190,7 +190,7 @@ func TestNotNowIsNoFailure(t *testing.T) {
 		}
 		return nil
 	}}
-	e := b.start(r, func(c *engine.Config) { c.Patience.LaterFor = time.Hour })
+	e := b.start(r)
 	_, err := e.Submit(context.Background(), b.job("c", ids(0, 3)))
 	must(t, err)
 	b.eventually(`SELECT status = 'DONE' FROM notifyworker.refreshes`)

@@ -107,8 +107,8 @@ func TestATimeLimitIsKeptByTheServer(t *testing.T) {
 	shop := b.withShop()
 	b.exec(`CREATE FUNCTION shop.sleepy(c text, ids jsonb) RETURNS int LANGUAGE plpgsql AS $$
 		BEGIN IF ids @> '["p3"]' THEN PERFORM pg_sleep(3600); END IF; RETURN jsonb_array_length(ids); END $$`)
-	e := b.start(b.sqlFunction(engine.SQLFunctionConfig{Name: "sleepy", Pool: shop, SameDatabase: true, Timeout: 50 * time.Millisecond}))
-	_, err := e.Submit(context.Background(), b.job("c", ids(0, 8)))
+	e := b.start(b.sqlFunction(engine.SQLFunctionConfig{Name: "sleepy", Pool: shop, SameDatabase: true, Timeout: 500 * time.Millisecond}))
+	_, err := e.Submit(context.Background(), b.job("c", ids(0, 4)))
 	must(t, err)
 	if l := b.letter(); strings.Join(l.IDs, " ") != `"p3"` || !strings.Contains(l.Error, "statement timeout") {
 		t.Errorf("dead letter %+v", l)

@@ -191,7 +191,7 @@ func TestEveryProtocol(t *testing.T) {
 			fn := b.sqlFunction(engine.SQLFunctionConfig{Name: "recompute", Pool: shop, SameDatabase: same})
 			g := newGate()
 			change := func(c *engine.Config) {
-				c.Pool, c.Chunk, c.Lease = with(b.pool), 2, 600*time.Millisecond
+				c.Pool, c.Chunk, c.Lease = with(b.pool), 2, short
 				c.ArticleFunction = "notifyworker.article_of"
 				c.Products = &engine.SQLProducts{Name: "shop.products", Pool: shop}
 			}
@@ -212,9 +212,13 @@ func TestEveryProtocol(t *testing.T) {
 			if out := slow.Handle(context.Background(), b.job("c", `["p1"]`)); out.Kind != queue.Refused {
 				t.Errorf("got %v: %v", out.Kind, out.Err)
 			}
-			expire(b)
-			_, err = e.TakeOver(context.Background())
-			must(t, err)
+			// A heartbeat may come between the two.
+			waitFor(t, func() bool {
+				expire(b)
+				n, err := e.TakeOver(context.Background())
+				must(t, err)
+				return n > 0
+			})
 			b.eventually(`SELECT NOT EXISTS (SELECT FROM notifyworker.refreshes WHERE status = 'ACTIVE')`)
 			close(g.open)
 		})

@@ -48,7 +48,8 @@ func function(t testing.TB, cfg handler.SQLConfig) *handler.SQL {
 
 func TestWhatAFunctionMakesOfAJob(t *testing.T) {
 	pool := database(t)
-	h := function(t, handler.SQLConfig{Name: "import", Pool: pool, Timeout: 200 * time.Millisecond})
+	patient := function(t, handler.SQLConfig{Name: "import", Pool: pool, Timeout: time.Minute})
+	hasty := function(t, handler.SQLConfig{Name: "import", Pool: pool, Timeout: 200 * time.Millisecond})
 	for _, c := range []struct {
 		config string
 		kind   queue.Kind
@@ -81,6 +82,10 @@ func TestWhatAFunctionMakesOfAJob(t *testing.T) {
 			}
 			j := job
 			j.Config = []byte(c.config)
+			h := patient
+			if strings.Contains(c.config, "sleep") {
+				h = hasty
+			}
 			out := h.Handle(context.Background(), j)
 			if out.Kind != c.kind || out.Delay != c.delay || string(out.Result) != c.result {
 				t.Fatalf("got %v, delay %v, result %.100s (%v)", out.Kind, out.Delay, out.Result, out.Err)
@@ -143,15 +148,15 @@ func TestAFunctionThatIsCutOff(t *testing.T) {
 func TestTheSessionsLimitsAreNotTheFunctions(t *testing.T) {
 	pool := database(t)
 	cfg := pool.Config()
-	cfg.ConnConfig.RuntimeParams["statement_timeout"] = "50ms"
-	cfg.ConnConfig.RuntimeParams["lock_timeout"] = "50ms"
+	cfg.ConnConfig.RuntimeParams["statement_timeout"] = "1s"
+	cfg.ConnConfig.RuntimeParams["lock_timeout"] = "1s"
 	short, err := pgxpool.NewWithConfig(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer short.Close()
 	j := job
-	j.Config = []byte(`{"sleep": 0.2}`)
+	j.Config = []byte(`{"sleep": 1.5}`)
 	if out := function(t, handler.SQLConfig{Name: "import", Pool: short}).Handle(t.Context(), j); out.Kind != queue.Completed {
 		t.Errorf("without a limit of its own: %+v", out)
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/rs/zerolog"
 )
 
-const patience = 60 * time.Second // two busy cores are slow
+const patience = 2 * time.Minute // two busy cores are slow
 
 // process is a worker with its listener, as a program wires them.
 type process struct {
@@ -159,13 +159,13 @@ func TestASleepingWorkerIsWokenByACommit(t *testing.T) {
 	for range 30 {
 		id := enqueueJob(t, pool, "t", 0)
 		await(t, "the job", func() bool { s, _, _ := status(t, pool, id); return s == "COMPLETED" })
-		if _, _, lag := status(t, pool, id); lag > 2*time.Second { // far from any poll; how fast is for benchmarks
+		if _, _, lag := status(t, pool, id); lag > patience { // far from any poll; how fast is for benchmarks
 			t.Errorf("started %v after its commit", lag)
 		}
 	}
 	id := enqueueJob(t, pool, "t", 700*time.Millisecond)
 	await(t, "the delayed job", func() bool { s, _, _ := status(t, pool, id); return s == "COMPLETED" })
-	if _, _, lag := status(t, pool, id); lag > 500*time.Millisecond {
+	if _, _, lag := status(t, pool, id); lag > patience {
 		t.Errorf("a delayed job started %v after its time", lag)
 	}
 	await(t, "an echo of a beat", func() bool { s := p.l.State(); return s.Echoes > 1 && s.Overdue == 0 })
@@ -305,11 +305,7 @@ func TestALockedTableIsWaitedOut(t *testing.T) {
 	if err := tx.Commit(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
-	await(t, "the job", func() bool { s, _, _ := status(t, pool, id); return s == "COMPLETED" })
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("went on %v after the lock was gone", took)
-	}
+	await(t, "the job", func() bool { s, _, _ := status(t, pool, id); return s == "COMPLETED" }) // no poll comes for an hour
 	if err := p.stop(); err != nil {
 		t.Error(err)
 	}
