@@ -50,7 +50,7 @@ func (tb *table) soon(over <-chan error, what string) {
 		if err != nil {
 			tb.t.Fatalf("%s: %v", what, err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		tb.t.Fatalf("%s waits for an open transaction", what)
 	}
 }

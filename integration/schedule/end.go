@@ -65,7 +65,7 @@ func (p *play) finish(ctx context.Context) error {
 			if err := p.ended(a, err); err != nil {
 				return err
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(patience / 2):
 			return fmt.Errorf("%s: %s still waits at the end", a.Name, a.step().Name)
 		case <-ctx.Done():
 			return ctx.Err()
