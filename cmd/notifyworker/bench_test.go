@@ -18,7 +18,7 @@ func TestBenchMeasuresAllAndLeavesNothing(t *testing.T) {
 	db := pgtest.Empty(t)
 	page := filepath.Join(t.TempDir(), "report.html")
 	b := start(t, nil, "bench", "--database-url="+db.URL, "--short", "--rounds=1", "--duration=100ms", "--json", "--html="+page)
-	if code := b.code(5 * time.Minute); code != exitOK {
+	if code := b.code(); code != exitOK {
 		t.Fatalf("exit code %d", code)
 	}
 	report := reported(t, b, bench.Names())
@@ -152,7 +152,7 @@ func TestAStoppedBenchLeavesNothing(t *testing.T) {
 		}
 	}
 	b.signal(syscall.SIGINT)
-	if code := b.code(60 * time.Second); code != exitFailure {
+	if code := b.code(); code != exitFailure {
 		t.Errorf("exit code %d, want %d", code, exitFailure)
 	}
 	wantAll(t, b.out.String(), "interrupt: cleaning up", "ended before all was measured: section latency: stopped by interrupt")
@@ -162,7 +162,7 @@ func TestAStoppedBenchLeavesNothing(t *testing.T) {
 func TestBenchOnItsOwnServerShowsTables(t *testing.T) {
 	env := demoEnvironment(t)
 	b := start(t, env, "bench", "--short", "--rounds=1", "--duration=50ms", "--only=drain")
-	if code := b.code(90 * time.Second); code != exitOK {
+	if code := b.code(); code != exitOK {
 		t.Fatalf("exit code %d", code)
 	}
 	wantAll(t, b.out.String(), "DRAINING (drain)", "jobs/s", "TARGETS", "durable")
@@ -171,7 +171,7 @@ func TestBenchOnItsOwnServerShowsTables(t *testing.T) {
 
 func TestBenchSaysWhatCanBeMeasured(t *testing.T) {
 	b := start(t, nil, "bench", "--only=speed", "--rounds=0")
-	if code := b.code(20 * time.Second); code != exitUsage {
+	if code := b.code(); code != exitUsage {
 		t.Errorf("exit code %d, want %d", code, exitUsage)
 	}
 	wantAll(t, b.out.String(), `no section "speed"`, "latency,enqueue", "rounds")
@@ -181,7 +181,7 @@ func TestBenchSaysWhatCanBeMeasured(t *testing.T) {
 	}
 	wantAll(t, b.out.String(), "2 databases are named, h1:5432/a and h2:5432/b", "say which by --database-url", "rate")
 	b = start(t, nil, "bench", "--help")
-	b.code(20 * time.Second)
+	b.code()
 	help := strings.Join(strings.Fields(b.out.String()), " ")
 	for _, want := range []string{"(default all: " + strings.Join(bench.Names(), ", ") + ")", "Only when named, since they take long: " + strings.Join(bench.LongNames(), ", ") + " ("} {
 		if !strings.Contains(help, want) {

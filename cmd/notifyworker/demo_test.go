@@ -12,7 +12,7 @@ import (
 
 func TestTheDemoEndsWithAGoodVerdict(t *testing.T) {
 	d := start(t, demoEnvironment(t), "demo", "--duration=3s")
-	if code := d.code(90 * time.Second); code != exitOK {
+	if code := d.code(); code != exitOK {
 		t.Fatalf("exit code %d", code)
 	}
 	wantAll(t, d.out.String(), "using PostgreSQL", "published ", "commit to start, p99", "0 lost", "all is right")
@@ -21,7 +21,7 @@ func TestTheDemoEndsWithAGoodVerdict(t *testing.T) {
 
 func TestADemoWithoutAServerSaysHowToGetOne(t *testing.T) {
 	d := start(t, demoEnvironment(t), "demo", "--postgres=99")
-	if code := d.code(60 * time.Second); code != exitFailure {
+	if code := d.code(); code != exitFailure {
 		t.Fatalf("exit code %d", code)
 	}
 	wantAll(t, d.out.String(), "no PostgreSQL to run", "for the demo, give --database-url", "Node.js", "install postgresql")
@@ -37,7 +37,7 @@ func TestAKilledDemoLeavesNothing(t *testing.T) {
 		}
 	}
 	d.signal(syscall.SIGKILL)
-	d.code(5 * time.Second)
+	d.code()
 	wantNothingLeft(t, d)
 }
 
@@ -71,7 +71,7 @@ func wantNothingLeft(t *testing.T, d *command) {
 		}
 	}
 	var left []string
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); pause(t.Context(), 50*time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); pause(t.Context(), 50*time.Millisecond) {
 		out, err := exec.Command("ps", "-A", "-o", "pid=,ppid=,stat=,args=").Output()
 		if err != nil {
 			t.Fatal(err)

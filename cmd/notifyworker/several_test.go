@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -29,7 +28,10 @@ func admin(t *testing.T, s *embedded.Server) *pgx.Conn {
 	return conn
 }
 
-const completed = "SELECT count(*) = $1 FROM notifyworker.jobs WHERE type = 'echo' AND status = 'COMPLETED'"
+const (
+	completed = "SELECT count(*) = $1 FROM notifyworker.jobs WHERE type = 'echo' AND status = 'COMPLETED'"
+	running   = "SELECT count(*) = 1 FROM notifyworker.jobs WHERE status = 'RUNNING'"
+)
 
 func TestOneProcessWorksTwoServersOfWhichOneGoesAndComesBack(t *testing.T) {
 	a, b := pgtest.Server(t, embedded.Config{}), pgtest.Server(t, embedded.Config{})
@@ -43,7 +45,7 @@ func TestOneProcessWorksTwoServersOfWhichOneGoesAndComesBack(t *testing.T) {
 			t.Fatal(stderr)
 		}
 	}
-	w := start(t, both, "run", "--recompute=none", "--handler=echo=sql:echo", "--http=127.0.0.1:0", "--lease=1s")
+	w := start(t, both, "run", "--recompute=none", "--handler=echo=sql:echo", "--http=127.0.0.1:0")
 	at := w.pages()
 	shows(t, at+"/readyz", http.StatusOK, "ready\n", nameA+": listener: listening since", nameB+": listener: listening since")
 	onA := admin(t, a)
@@ -73,13 +75,16 @@ func TestOneProcessWorksTwoServersOfWhichOneGoesAndComesBack(t *testing.T) {
 	enqueue(b, `{"s": 0}`)
 	until(t, onB, "it is worked again", completed, 2)
 
-	enqueue(a, `{"s": 1}`)
-	enqueue(b, `{"s": 1}`)
-	const running = "SELECT count(*) = 1 FROM notifyworker.jobs WHERE status = 'RUNNING'"
+	openA, openB := closeGate(t, onA), closeGate(t, onB)
+	enqueue(a, held)
+	enqueue(b, held)
 	until(t, onA, "a job runs", running)
 	until(t, onB, "a job runs", running)
 	w.signal(syscall.SIGTERM)
-	if code := w.code(20 * time.Second); code != exitOK {
+	w.says("draining database="+nameA, "draining database="+nameB)
+	openA()
+	openB()
+	if code := w.code(); code != exitOK {
 		t.Errorf("drained with exit code %d", code)
 	}
 	until(t, onA, "the drain has let it end", completed, 3)
@@ -111,10 +116,13 @@ func TestADatabaseThatHangsHoldsUpNeitherTheOthersNorTheirDrain(t *testing.T) {
 	until(t, onA, "the other one's job is completed", completed, 1)
 	shows(t, at+"/readyz", http.StatusServiceUnavailable, nameB+": database_unreachable: ", nameA+": listener: listening since")
 	shows(t, at+"/metrics", http.StatusOK, `notifyworker_workers_alive{database="`+nameA+`"} 1`, `notifyworker_ready{database="`+nameB+`"} 0`)
-	enqueue(`{"s": 2}`)
-	until(t, onA, "a job runs", "SELECT count(*) = 1 FROM notifyworker.jobs WHERE status = 'RUNNING'")
+	open := closeGate(t, onA)
+	enqueue(held)
+	until(t, onA, "a job runs", running)
 	w.signal(syscall.SIGTERM)
-	w.code(20 * time.Second)
+	w.says("draining database=" + nameA)
+	open()
+	w.code()
 	until(t, onA, "the drain has let it end", completed, 2)
 	until(t, onA, "the worker is gone from the table", "SELECT count(*) = 0 FROM notifyworker.workers")
 }
@@ -137,7 +145,7 @@ func TestAFloodInOneDatabaseTakesNoSlotOfAnother(t *testing.T) {
 	}
 	until(t, onQuiet, "the quiet one's jobs are completed", completed, 10)
 	w.signal(syscall.SIGTERM)
-	if code := w.code(20 * time.Second); code != exitOK {
+	if code := w.code(); code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
 	until(t, onFlooded, "what ran waits again", "SELECT count(*) = 50 FROM notifyworker.jobs WHERE status = 'PENDING'")
@@ -155,7 +163,7 @@ func TestADatabaseThatCantBeWorkedKeepsTheOthersFromNothing(t *testing.T) {
 	}
 	until(t, missing.Conn(t), "it is worked as soon as it can be", "SELECT count(*) = 1 FROM notifyworker.workers")
 	w.signal(syscall.SIGTERM)
-	if code := w.code(20 * time.Second); code != exitOK {
+	if code := w.code(); code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
 	wantAll(t, w.out.String(), "this database can't be worked; the others go on")
@@ -165,7 +173,7 @@ func TestAProcessEndsWhenNoneOfItsDatabasesCanBeWorked(t *testing.T) {
 	missing := pgtest.Empty(t)
 	env := map[string]string{"DATABASE_URL": missing.URL + " postgres://u:hidden@127.0.0.1:1/gone"}
 	w := start(t, env, "run", "--recompute=none", "--http=off", "--start-timeout=0s")
-	if code := w.code(20 * time.Second); code != exitFailure {
+	if code := w.code(); code != exitFailure {
 		t.Errorf("exit code %d", code)
 	}
 	wantAll(t, w.out.String(), "/"+missing.Name+": ", `run "notifyworker migrate"`, "database 127.0.0.1:1/gone: connect to database gone")
@@ -222,7 +230,7 @@ func TestTwoWorkersRecomputeTheHalvesOfALoadOnTwoServers(t *testing.T) {
 		w.signal(syscall.SIGTERM)
 	}
 	for _, w := range workers {
-		if code := w.code(20 * time.Second); code != exitOK {
+		if code := w.code(); code != exitOK {
 			t.Errorf("a worker drained with exit code %d", code)
 		}
 	}
