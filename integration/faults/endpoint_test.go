@@ -72,7 +72,7 @@ func arrival[T any](t testing.TB, c <-chan T, within time.Duration, what string)
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(within):
+	case <-time.After(patient(within)):
 		t.Fatalf("not within %v: %s", within, what)
 		panic("unreachable")
 	}

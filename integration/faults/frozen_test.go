@@ -39,10 +39,10 @@ func TestAWorkerFrozenPastItsLeaseChangesNoRowWhenItThaws(t *testing.T) {
 		}
 		return fmt.Sprintf(`{"attempt": %d}`, c.Attempt)
 	})
-	frozen := r.worker("--handler=slow="+e.URL, "--lease=1s")
+	frozen := r.worker("--handler=slow="+e.URL, "--lease=3s") // no less: a starved worker must keep it until it is frozen
 	id := r.job("slow", "{}")
 	arrival(t, started, 10*time.Second, "the job starts")
-	r.worker("--handler=slow="+e.URL, "--lease=1s")
+	r.worker("--handler=slow=" + e.URL)
 	frozen.freeze()
 	again := arrival(t, started, 20*time.Second, "the job starts again elsewhere")
 	if again.Attempt != 2 {
@@ -81,8 +81,8 @@ func TestAWorkerFrozenInTheMidstOfARefreshChangesNothingWhenItThaws(t *testing.T
 		}
 		return ""
 	})
-	args := []string{"--recompute=" + e.URL, "--chunk=1", "--lease=1s"}
-	frozen := r.worker(args...)
+	args := []string{"--recompute=" + e.URL, "--chunk=1"}
+	frozen := r.worker(append(args, "--lease=3s")...) // no less: a starved worker must keep it until it is frozen
 	r.enqueue("c", "p1", "p2", "p3")
 	arrival(t, calls, 10*time.Second, "the recomputation begins")
 	r.worker(args...)

@@ -25,11 +25,11 @@ func TestB30RescueFindsTheFiveAmongTenThousand(t *testing.T) {
 func TestB31ALongJobOnAStarvedWorkerRunsOnce(t *testing.T) {
 	r := onDatabase(t)
 	// Eight slots are busy in the database itself, so the pool's connections are taken by SQL functions; the leases are short.
-	args := []string{"--handler=work=sql:ledger.work", "--lease=2s", "--slots=8"}
+	args := []string{"--handler=work=sql:ledger.work", "--lease=3s", "--slots=8"}
 	r.worker(args...)
 	r.worker(args...) // would take over whatever is not extended in time
 	load := r.clients(3, 6, 10*time.Millisecond)
-	r.exec(`SELECT notifyworker.enqueue_job('work', '{"sleep": 10}') FROM generate_series(1, 12)`)
+	r.exec(`SELECT notifyworker.enqueue_job('work', '{"sleep": 15}') FROM generate_series(1, 12)`)
 	r.until(60*time.Second, "all are done", "SELECT count(*) = 12 FROM notifyworker.jobs WHERE type = 'work' AND status = 'COMPLETED'")
 	load.stop()
 	if n := ask[int](r, "SELECT count(*)::int FROM notifyworker.jobs WHERE type = 'work' AND attempts > 1"); n > 0 {

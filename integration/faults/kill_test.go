@@ -86,8 +86,8 @@ func TestAJobThatKillsItsWorkerEachTimeEndsAsFailedAndDelaysNoOtherCatalog(t *te
 	}
 	urls := map[string]string{"a": serveDeadly("a"), "b": serveDeadly("b"), "c": serveDeadly("c")}
 	run := func(name string) {
+		mu.Lock() // until it is known by its name, or its first call would find the one before
 		p := r.launch(r.url, "--handler=deadly="+urls[name], "--lease=1s")
-		mu.Lock()
 		workers[name] = p
 		mu.Unlock()
 		p.await(0, startup, "that it has started", says("worker started"))
@@ -106,8 +106,6 @@ func TestAJobThatKillsItsWorkerEachTimeEndsAsFailedAndDelaysNoOtherCatalog(t *te
 	v := r.judge(load)
 	// What runs on the worker that dies waits for the lease of 1 s and its rescue; nothing else waits at all.
 	atMost(t, "the slowest id", v.Slowest, 4*time.Second)
-	late := ask[float64](r, `SELECT count(*) FILTER (WHERE m.at - e.at > interval '1 s')::float8 / count(*) FROM ledger.enqueued e JOIN ledger.recomputed m USING (product)`)
-	if late > 0.25 {
-		t.Errorf("%.0f %% of the ids waited for more than a second", 100*late)
-	}
+	late := ask[float64](r, `SELECT percentile_disc(0.75) WITHIN GROUP (ORDER BY extract(epoch FROM m.at - e.at)::float8) FROM ledger.enqueued e JOIN ledger.recomputed m USING (product)`)
+	atMost(t, "three ids of four", time.Duration(late*float64(time.Second)), time.Second)
 }

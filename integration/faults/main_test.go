@@ -36,6 +36,10 @@ func run(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	scratch = dir
+	var beating sync.WaitGroup
+	stop := make(chan struct{})
+	beating.Go(func() { ticks.beat(stop) })
+	defer func() { close(stop); beating.Wait() }()
 	return m.Run()
 }
 

@@ -35,12 +35,28 @@ func (r *rig) pgbouncer() string {
 	if _, err := os.Stat(path); err != nil {
 		missing(r.t, "PgBouncer", "pgbouncer", err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		r.t.Fatal(err)
+	for try := 0; ; try++ {
+		// It has no "any port": one that is free now may be somebody's in a moment.
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		log := r.pgbouncerAt(path, port)
+		if _, ok := log.await(0, patient(10*time.Second), says("process up")); ok {
+			u := url.URL{Scheme: "postgres", User: url.User("postgres"), Host: fmt.Sprintf("127.0.0.1:%d", port), Path: "/postgres", RawQuery: "sslmode=disable"}
+			return u.String()
+		}
+		if try == 4 || log.count(0, says("ddress already in use")) == 0 {
+			r.t.Fatalf("PgBouncer does not start: %s", log.tail(10))
+		}
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
+}
+
+// pgbouncerAt starts one at a port, until the test ends. Its log ends early when it can't have the port.
+func (r *rig) pgbouncerAt(path string, port int) *journal {
+	r.t.Helper()
 	dir, err := os.MkdirTemp("", "pgbouncer-")
 	if err != nil {
 		r.t.Fatal(err)
@@ -96,17 +112,13 @@ max_client_conn = 200
 			r.t.Logf("PgBouncer said:\n%s", log.tail(20))
 		}
 	})
-	if _, ok := log.await(0, 10*time.Second, says("process up")); !ok {
-		r.t.Fatalf("PgBouncer does not start: %s", log.tail(10))
-	}
-	u := url.URL{Scheme: "postgres", User: url.User("postgres"), Host: fmt.Sprintf("127.0.0.1:%d", port), Path: "/postgres", RawQuery: "sslmode=disable"}
-	return u.String()
+	return log
 }
 
 func TestB49PgBouncerBeforeThePoolAndALineOfItsOwnForTheListener(t *testing.T) {
 	r := onServer(t, embedded.Config{})
 	pooled := r.pgbouncer()
-	args := []string{"--listen-url=" + r.url, "--chunk=2", "--lease=2s", "--handler=work=sql:ledger.work"}
+	args := []string{"--listen-url=" + r.url, "--chunk=2", "--handler=work=sql:ledger.work"}
 	p := r.launch(pooled, args...).listening()
 	r.launch(pooled, args...).listening() // two, so that one meets what the other has prepared
 	load := r.clients(4, 6, 10*time.Millisecond)

@@ -133,7 +133,7 @@ func (p *process) kill() {
 func (p *process) freeze() {
 	p.t.Helper()
 	p.send(syscall.SIGSTOP)
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.pid()))
 		if err != nil || strings.Contains(string(stat), ") T ") {
 			return // without /proc we have to believe it
@@ -148,7 +148,7 @@ func (p *process) exit(within time.Duration) int {
 	select {
 	case <-p.ended:
 		return p.code
-	case <-time.After(slack * within):
+	case <-time.After(patient(within)):
 		p.t.Fatalf("%s has not ended after %v", p.name, within)
 		return 0
 	}
@@ -157,7 +157,7 @@ func (p *process) exit(within time.Duration) int {
 // await waits for a line of the log from mark on.
 func (p *process) await(mark int, within time.Duration, what string, like func(entry) bool) entry {
 	p.t.Helper()
-	e, ok := p.log.await(mark, slack*within, like)
+	e, ok := p.log.await(mark, patient(within), like)
 	if !ok {
 		p.t.Fatalf("%s did not say within %v: %s", p.name, within, what)
 	}

@@ -78,7 +78,9 @@ func (r *rig) install() {
 		r.t.Fatal(err)
 	}
 	cfg.MaxConns = 12
-	cfg.ConnConfig.ConnectTimeout = 3 * time.Second
+	cfg.ConnConfig.ConnectTimeout = 30 * time.Second
+	// A session that the last fault has ended is not the next statement's, whose failure would be taken for the worker's.
+	cfg.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return true }
 	cfg.ConnConfig.RuntimeParams["application_name"] = "test"
 	if r.db, err = pgxpool.NewWithConfig(context.Background(), cfg); err != nil {
 		r.t.Fatal(err)
@@ -89,10 +91,13 @@ func (r *rig) install() {
 	}
 }
 
+// statement is how long one of the test's own may take; those that wait for something do so again and again.
+const statement = time.Minute
+
 // exec runs SQL of the test's own.
 func (r *rig) exec(sql string, args ...any) {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), statement)
 	defer cancel()
 	if _, err := r.db.Exec(ctx, sql, args...); err != nil {
 		r.t.Fatalf("%s: %v", sql, err)
@@ -110,7 +115,7 @@ func ask[T any](r *rig, sql string, args ...any) T {
 }
 
 func try[T any](r *rig, sql string, args ...any) (v T, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), statement)
 	defer cancel()
 	return v, r.db.QueryRow(ctx, sql, args...).Scan(&v)
 }
@@ -120,7 +125,7 @@ func (r *rig) until(within time.Duration, what, sql string, args ...any) time.Du
 	r.t.Helper()
 	began := time.Now()
 	var err error
-	for time.Since(began) < slack*within {
+	for time.Since(began) < patient(within) {
 		var yes bool
 		if yes, err = try[bool](r, sql, args...); err == nil && yes {
 			return time.Since(began)

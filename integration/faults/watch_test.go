@@ -10,19 +10,27 @@ import (
 	"time"
 )
 
-// get asks a page of the worker's; ok is false when there was no answer.
-func (p *process) get(page string) (status int, body string, ok bool) {
-	var url string
+// url is where the worker serves its pages; empty when it does not yet, or has ended.
+func (p *process) url() (url string) {
 	p.log.count(0, func(e entry) bool {
 		if says("serving /livez")(e) {
 			url = e.text("url")
 		}
 		return false
 	})
-	if url == "" || p.gone() {
+	if p.gone() {
+		return ""
+	}
+	return url
+}
+
+// get asks a page of the worker's; ok is false when there was no answer.
+func (p *process) get(page string) (status int, body string, ok bool) {
+	url := p.url()
+	if url == "" {
 		return 0, "", false
 	}
-	client := http.Client{Timeout: 5 * time.Second}
+	client := http.Client{Timeout: 30 * time.Second}
 	res, err := client.Get(url + page)
 	if err != nil {
 		return 0, "", false
@@ -50,7 +58,7 @@ func (p *process) readiness(within time.Duration, like func(int, string) bool, w
 	p.t.Helper()
 	began := time.Now()
 	var last string
-	for time.Since(began) < slack*within {
+	for time.Since(began) < patient(within) {
 		status, text, ok := p.get("/readyz")
 		if ok && like(status, text) {
 			return time.Since(began)
@@ -62,12 +70,34 @@ func (p *process) readiness(within time.Duration, like func(int, string) bool, w
 	return 0
 }
 
-// metric is the sum of a metric's samples; 0 when the worker is gone, frozen, or has none.
+// shows waits until a metric has a value: what is asked of the database is asked anew only after some seconds.
+func (p *process) shows(name string, want float64) {
+	p.t.Helper()
+	var got float64
+	for began := time.Now(); time.Since(began) < patient(10*time.Second); time.Sleep(20 * time.Millisecond) {
+		if got = p.metric(name); got == want {
+			return
+		}
+	}
+	p.t.Errorf("%s: %s is %v, want %v", p.name, name, got, want)
+}
+
+// metric is the sum of a metric's samples; 0 when the worker is gone, does not serve yet, or has none.
 func (p *process) metric(name string) float64 {
 	p.t.Helper()
-	_, text, ok := p.get("/metrics")
-	if !ok {
-		return 0
+	var text string
+	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		status, body, ok := p.get("/metrics")
+		if ok && status == http.StatusOK {
+			text = body
+			break
+		}
+		if p.url() == "" {
+			return 0
+		}
+		if time.Since(began) > patient(30*time.Second) {
+			p.t.Fatalf("%s does not show its metrics; it says: %d %s", p.name, status, body)
+		}
 	}
 	sum := 0.0
 	lines := bufio.NewScanner(strings.NewReader(text))
