@@ -79,7 +79,7 @@ func TestTheLongSectionsOfTheBenchInSeconds(t *testing.T) {
 	db := pgtest.Empty(t)
 	page := filepath.Join(t.TempDir(), "report.html")
 	b := start(t, nil, "bench", "--database-url="+db.URL, "--only=soak,pinned", "--duration=2s", "--rate=50", "--history=1000", "--json", "--html="+page)
-	if code := b.code(3 * time.Minute); code != exitOK {
+	if code := b.code(); code != exitOK {
 		t.Fatalf("exit code %d", code)
 	}
 	report := reported(t, b, []string{"soak", "pinned"})
@@ -134,7 +134,7 @@ func TestAStoppedSoakLeavesNothing(t *testing.T) {
 		}
 	}
 	b.signal(syscall.SIGINT)
-	if code := b.code(60 * time.Second); code != exitFailure {
+	if code := b.code(); code != exitFailure {
 		t.Errorf("exit code %d, want %d", code, exitFailure)
 	}
 	wantAll(t, b.out.String(), "interrupt: cleaning up", "ended before all was measured: section soak: stopped by interrupt")
@@ -176,7 +176,7 @@ func TestBenchSaysWhatCanBeMeasured(t *testing.T) {
 	}
 	wantAll(t, b.out.String(), `no section "speed"`, "latency,enqueue", "rounds")
 	b = start(t, nil, "bench", "--database-url=postgres://h1/a postgres://h2/b", "--rate=none")
-	if code := b.code(20 * time.Second); code != exitUsage {
+	if code := b.code(); code != exitUsage {
 		t.Errorf("exit code %d, want %d", code, exitUsage)
 	}
 	wantAll(t, b.out.String(), "2 databases are named, h1:5432/a and h2:5432/b", "say which by --database-url", "rate")
