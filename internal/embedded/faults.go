@@ -97,10 +97,10 @@ func (s *Server) halt(mode Mode) error {
 		s.signalAll(syscall.SIGCONT)
 		s.paused = false
 	}
-	sig, patience := syscall.SIGQUIT, 10*time.Second // it kills what ignores SIGQUIT after 5 s
+	sig, patience := syscall.SIGQUIT, 30*time.Second // it kills what ignores SIGQUIT after 5 s
 	switch mode {
 	case Fast:
-		sig, patience = syscall.SIGINT, 30*time.Second
+		sig, patience = syscall.SIGINT, 2*time.Minute // its checkpoint may take time
 	case Immediate:
 	case Killed:
 		sig = syscall.SIGKILL
@@ -119,7 +119,7 @@ func (s *Server) halt(mode Mode) error {
 		}
 		switch sig {
 		case syscall.SIGINT:
-			sig, patience = syscall.SIGQUIT, 10*time.Second
+			sig, patience = syscall.SIGQUIT, 30*time.Second
 		case syscall.SIGQUIT:
 			sig = syscall.SIGKILL
 		default:

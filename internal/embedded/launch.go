@@ -16,7 +16,7 @@ import (
 
 var errPortTaken = errors.New("the port is taken")
 
-const readyWithin = time.Minute
+const readyWithin = 2 * time.Minute
 
 // launch starts the postmaster on the data folder and returns when it accepts connections. s.mu is held, or s is not
 // shared yet.
