@@ -46,7 +46,10 @@ var shared = sync.OnceValues(func() (*cluster, error) {
 		c.admin = os.Getenv(urlEnv)
 	}
 	if c.admin == "" {
-		s, err := embedded.Start(ctx, embedded.Config{Choice: os.Getenv(serverEnv), Durable: os.Getenv(durableEnv) != ""})
+		s, err := embedded.Start(ctx, embedded.Config{
+			Choice: os.Getenv(serverEnv), Durable: os.Getenv(durableEnv) != "",
+			Settings: map[string]string{"max_connections": "500"}, // several tests at once have several workers each
+		})
 		if err != nil {
 			return nil, fmt.Errorf("start a server for tests: %w", err)
 		}
