@@ -54,7 +54,7 @@ func loadSample(ctx context.Context, cfg *pgx.ConnConfig, all []set) (c *load.Co
 
 // settle waits until nothing is left to recompute in either queue.
 func settle(ctx context.Context, cfg *pgx.ConnConfig, all []set) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 25*time.Second, errNotSettled)
+	ctx, cancel := context.WithTimeoutCause(ctx, settledWithin, errNotSettled)
 	defer cancel()
 	for _, s := range all {
 		_, err := load.Settle(ctx, load.Waiting{
@@ -93,11 +93,17 @@ func leftOver(ctx context.Context, cfg *pgx.ConnConfig, s set) string {
 	return "; left are" + text
 }
 
-var errNotSettled = fmt.Errorf("the recomputation had not ended after 25 s")
+// Far more than both take on a machine that keeps up.
+const (
+	settledWithin = time.Minute
+	startedWithin = time.Minute
+)
+
+var errNotSettled = fmt.Errorf("the recomputation had not ended after %v", settledWithin)
 
 // awaitWorkers returns once all workers of each set have registered.
 func awaitWorkers(ctx context.Context, conn *pgx.Conn, all []set) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 20*time.Second, fmt.Errorf("the workers had not started after 20 s"))
+	ctx, cancel := context.WithTimeoutCause(ctx, startedWithin, fmt.Errorf("the workers had not started after %v", startedWithin))
 	defer cancel()
 	for _, s := range all {
 		for {

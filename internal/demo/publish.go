@@ -94,7 +94,7 @@ func (p *publisher) some() []product {
 
 // publish is what an API pod does, in one transaction and one round trip, and a line in the ledger.
 func (p *publisher) publish(ctx context.Context, products ...product) error {
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	now := time.Now()
 	catalog := products[0].catalog

@@ -67,7 +67,7 @@ func (p *process) stop() error {
 	p.asked.Do(func() { p.cmd.Process.Signal(syscall.SIGTERM) }) //nolint:errcheck // it may be gone already
 	select {
 	case <-p.done:
-	case <-time.After(8 * time.Second):
+	case <-time.After(30 * time.Second):
 		p.pipe.Close()       //nolint:errcheck // it is killed
 		p.cmd.Process.Kill() //nolint:errcheck // it may be gone already
 		<-p.done
