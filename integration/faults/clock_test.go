@@ -91,7 +91,7 @@ func TestB48OddTimeZonesChangeNothing(t *testing.T) {
 // clockwork tries all that has to do with time: leases, delays, back-offs, durations, rescues.
 func clockwork(t *testing.T, r *rig) {
 	t.Helper()
-	const lease = 3 * time.Second // a worker that is starved for two thirds of it would lose its jobs by right
+	const lease = 6 * time.Second // a worker that is starved for two thirds of it would lose its jobs by right
 	e := serve(t, func(c call) string {
 		switch {
 		case c.Type == "long":

@@ -25,7 +25,7 @@ func TestB30RescueFindsTheFiveAmongTenThousand(t *testing.T) {
 func TestB31ALongJobOnAStarvedWorkerRunsOnce(t *testing.T) {
 	r := onDatabase(t)
 	// Eight slots are busy in the database itself, so the pool's connections are taken by SQL functions; the leases are short.
-	args := []string{"--handler=work=sql:ledger.work", "--lease=3s", "--slots=8"}
+	args := []string{"--handler=work=sql:ledger.work", "--lease=5s", "--slots=8"}
 	r.worker(args...)
 	r.worker(args...) // would take over whatever is not extended in time
 	load := r.clients(3, 6, 10*time.Millisecond)
@@ -33,7 +33,7 @@ func TestB31ALongJobOnAStarvedWorkerRunsOnce(t *testing.T) {
 	r.until(60*time.Second, "all are done", "SELECT count(*) = 12 FROM notifyworker.jobs WHERE type = 'work' AND status = 'COMPLETED'")
 	load.stop()
 	if n := ask[int](r, "SELECT count(*)::int FROM notifyworker.jobs WHERE type = 'work' AND attempts > 1"); n > 0 {
-		t.Errorf("%d of 12 jobs of five leases' length ran more than once", n)
+		t.Errorf("%d of 12 jobs of three leases' length ran more than once", n)
 	}
 	r.settle(20 * time.Second)
 	r.judge(load)
