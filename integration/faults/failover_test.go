@@ -21,7 +21,7 @@ import (
 // follow makes a standby of a server: the other one starts anew on a copy of its data, and streams from it.
 func follow(t *testing.T, primary, standby *embedded.Server, url string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	must := func(what string, err error) {
 		t.Helper()
@@ -133,7 +133,7 @@ func ownedLike(path string) error {
 // promote makes a standby the primary.
 func promote(t *testing.T, url string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	c, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -141,7 +141,7 @@ func promote(t *testing.T, url string) {
 	}
 	defer c.Close(ctx) //nolint:errcheck // only read from
 	var done bool
-	if err := c.QueryRow(ctx, "SELECT pg_promote(true, 30)").Scan(&done); err != nil || !done {
+	if err := c.QueryRow(ctx, "SELECT pg_promote(true, 120)").Scan(&done); err != nil || !done {
 		t.Fatalf("promote the standby: %v, %v", done, err)
 	}
 }

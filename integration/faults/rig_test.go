@@ -59,7 +59,7 @@ func onServer(t *testing.T, cfg embedded.Config) *rig {
 
 func (r *rig) migrate() {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	c, err := pgx.Connect(ctx, r.url)
 	if err == nil {
