@@ -107,7 +107,7 @@ func TestTheLongSectionsOfTheBenchInSeconds(t *testing.T) {
 func TestGrowthAndASlowDiskInSeconds(t *testing.T) {
 	db := pgtest.Empty(t)
 	b := start(t, nil, "bench", "--database-url="+db.URL, "--only=growth,slowdisk", "--short", "--duration=100ms", "--rounds=1", "--history=2000", "--json")
-	if code := b.code(3 * time.Minute); code != exitOK {
+	if code := b.code(); code != exitOK {
 		t.Fatalf("exit code %d", code)
 	}
 	report := reported(t, b, []string{"growth", "slowdisk"})
