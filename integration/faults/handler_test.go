@@ -33,7 +33,7 @@ func TestB31ALongJobOnAStarvedWorkerRunsOnce(t *testing.T) {
 	r.until(60*time.Second, "all are done", "SELECT count(*) = 12 FROM notifyworker.jobs WHERE type = 'work' AND status = 'COMPLETED'")
 	load.stop()
 	if n := ask[int](r, "SELECT count(*)::int FROM notifyworker.jobs WHERE type = 'work' AND attempts > 1"); n > 0 {
-		t.Errorf("%d of 12 jobs of three leases' length ran more than once", n)
+		blame(t, "%d of 12 jobs of three leases' length ran more than once", n)
 	}
 	r.settle(20 * time.Second)
 	r.judge(load)

@@ -122,10 +122,10 @@ func TestB20ThePoolsRecyclingLeavesTheListenerAlone(t *testing.T) {
 	r.settle(20 * time.Second)
 	r.judge(load)
 	if ask[bool](r, "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1::int)", pid) || p.log.count(mark, says("listen")) > 0 {
-		t.Error("the listening connection was replaced")
+		blame(t, "the listening connection was replaced")
 	}
 	if n := p.log.count(mark, says("the database does not answer")); n > 0 {
-		t.Errorf("the worker had trouble with its pool %d times", n)
+		blame(t, "the worker had trouble with its pool %d times", n)
 	}
 }
 
@@ -227,7 +227,7 @@ func TestB28MalformedNotificationsBreakNothing(t *testing.T) {
 		atMost(t, "a recomputation after them", r.pickUp(10*time.Second, "c", fmt.Sprintf("p%d", i)), time.Second)
 	}
 	if got := p.lastPID(); got != pid {
-		t.Errorf("the listening connection was replaced: backend %d, then %d", pid, got)
+		blame(t, "the listening connection was replaced: backend %d, then %d", pid, got)
 	}
 	if n := p.log.count(0, says("notification can't be read")); n == 0 {
 		t.Error("no malformed notification was counted")

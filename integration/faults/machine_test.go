@@ -57,6 +57,17 @@ func atMost(t testing.TB, what string, took, bound time.Duration) {
 	t.Errorf("%s took %v, the bound is %v, and the machine is %.1f times too busy and stood still for %v at most", what, took.Round(time.Millisecond), bound, busy, still.Round(time.Millisecond))
 }
 
+// blame fails the test for what a worker does by right when it is not woken for a second or two, such as to give up its connection or
+// to lose a lease: unless this process was not woken either.
+func blame(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if still := ticks.longest(); still > 500*time.Millisecond {
+		t.Logf("on a machine that stood still for %v: "+format, append([]any{still.Round(time.Millisecond)}, args...)...)
+		return
+	}
+	t.Errorf(format, args...)
+}
+
 // metronome tells how the machine treats this process: it sleeps for a moment again and again, and notes how much too late it was
 // woken. The host of a virtual machine may take processors away without any trace in the load or the pressure.
 type metronome struct {

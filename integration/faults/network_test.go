@@ -112,7 +112,7 @@ func TestASlowNetworkIsNotTakenForADeadOne(t *testing.T) {
 	r.settle(60 * time.Second)
 	r.judge(load)
 	if n := p.log.count(mark, deaf); n > 0 {
-		t.Errorf("the listening connection was given up %d times", n)
+		blame(t, "the listening connection was given up %d times", n)
 	}
 }
 

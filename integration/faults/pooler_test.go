@@ -132,7 +132,7 @@ func TestB49PgBouncerBeforeThePoolAndALineOfItsOwnForTheListener(t *testing.T) {
 	}
 	p.log.count(0, func(e entry) bool {
 		if e.text("level") == "warn" || e.text("level") == "error" {
-			t.Errorf("the worker had trouble: %v", e)
+			blame(t, "the worker had trouble: %v", e)
 		}
 		return false
 	})

@@ -85,6 +85,6 @@ func TestB36TimeOutsOfTheRoleDoNotCutTheWorkersStatements(t *testing.T) {
 		t.Error("nothing was enqueued")
 	}
 	if n := p.log.count(0, says("the database does not answer as it should")); n > 0 {
-		t.Errorf("the worker had trouble with its own statements, %d times", n)
+		blame(t, "the worker had trouble with its own statements, %d times", n)
 	}
 }

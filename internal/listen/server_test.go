@@ -69,7 +69,7 @@ func newEar(t *testing.T, listenURL, poolURL string, change func(*listen.Config)
 	e := &ear{t: t, bell: listen.NewDoorbell(), pool: pool, log: &syncLog{}}
 	e.cfg = listen.Config{
 		Bell: e.bell, Conn: conn, Channel: "work", EchoChannel: "echo_1", PollEvery: time.Hour, FallbackPollEvery: time.Hour,
-		EchoEvery: 100 * time.Millisecond, Log: zerolog.New(e.log),
+		EchoEvery: 100 * time.Millisecond, EchoTimeout: patience, Log: zerolog.New(e.log),
 	}
 	e.cfg.SendEcho = func(ctx context.Context, channel, nonce string) error {
 		_, err := pool.Exec(ctx, "SELECT pg_notify($1, $2)", channel, nonce)
@@ -241,7 +241,7 @@ func through(t *testing.T, u string, p *faultproxy.Proxy) string {
 func TestABlackHoleIsNoticedByTheMissingEcho(t *testing.T) {
 	s := pgtest.Server(t, embedded.Config{TCP: true})
 	p := faultproxy.New(t, fmt.Sprintf("127.0.0.1:%d", s.Port()))
-	e := newEar(t, through(t, s.URL("postgres"), p), s.URL("postgres"), func(c *listen.Config) { c.EchoTimeout = time.Second })
+	e := newEar(t, through(t, s.URL("postgres"), p), s.URL("postgres"), func(c *listen.Config) { c.EchoTimeout = 3 * time.Second })
 	e.await("an echo", func(s listen.State) bool { return s.Echoes > 0 })
 	pid, overdue := e.l.State().BackendPID, e.l.State().Overdue
 	p.Silence(true)
