@@ -30,6 +30,13 @@ func TestBenchMeasuresAllAndLeavesNothing(t *testing.T) {
 			t.Errorf("idle latency of %s: %v", row.Name, row.Values)
 		}
 	}
+	// Statements are counted on any server. In so short a time under load there may be no job to share them; a drain has its jobs.
+	if drain := report.Sections[2].Tables[0]; drain.Columns[1].Name != "statements a job" || !(drain.Rows[0].Values[1] > 0.01) {
+		t.Errorf("statements while draining: %+v", drain)
+	}
+	if idle := report.Sections[3].Tables[0]; idle.Columns[0].Name != "statements/s" || !(idle.Rows[0].Values[0] >= 0) {
+		t.Errorf("statements while idle: %+v", idle)
+	}
 	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "</html>") {
 		t.Errorf("the page: %v", err)
 	}
@@ -84,11 +91,15 @@ func TestTheLongSectionsOfTheBenchInSeconds(t *testing.T) {
 	}
 	report := reported(t, b, []string{"soak", "pinned"})
 	for _, s := range report.Sections {
-		for _, row := range s.Tables[0].Rows {
-			started, reservation, files := row.Values[0], row.Values[3], row.Values[10]
-			if !(started > 0) || !(reservation > 0) || !(files > 0) {
-				t.Errorf("%s, %s: %v", s.Name, row.Name, row.Values)
+		started, reservations := false, false // a starved machine may do nothing in some samples
+		for _, row := range s.Tables[2].Rows {
+			started, reservations = started || row.Values[0] > 0, reservations || row.Values[3] > 0
+			if !(row.Values[10] > 0) {
+				t.Errorf("%s, %s: %v open descriptors", s.Name, row.Name, row.Values[10])
 			}
+		}
+		if !started || !reservations {
+			t.Errorf("%s: no job has started, or no reservation was timed: %+v", s.Name, s.Tables[2])
 		}
 		sizes := map[string]bool{}
 		for _, row := range s.Tables[1].Rows {

@@ -26,7 +26,8 @@ import (
 // work puts the parts of one database's worker together, calls begun when they are, runs them until stop ends, and returns
 // when all of them have ended.
 func (s workerSettings) work(stop, end context.Context, on shard, watch *observe.Database, begun func(), log zerolog.Logger) error {
-	pool, err := queue.OpenPool(end, on.url, "notifyworker", s.connections())
+	var sent queue.Sent
+	pool, err := queue.OpenCountedPool(end, on.url, "notifyworker", s.connections(), &sent)
 	if err != nil {
 		return fmt.Errorf("DATABASE_URL: %w", err)
 	}
@@ -56,9 +57,11 @@ func (s workerSettings) work(stop, end context.Context, on shard, watch *observe
 			}
 		})
 	}
+	ears := on.listenConn.Copy()
+	sent.By(ears)
 	bell := listen.NewDoorbell()
 	lc := listen.Config{
-		Bell: bell, Mode: listen.Notify, PollEvery: s.pollEvery, Conn: on.listenConn, Channel: s.schema,
+		Bell: bell, Mode: listen.Notify, PollEvery: s.pollEvery, Conn: ears, Channel: s.schema,
 		EchoChannel: "notifyworker_echo_" + id, Log: log.With().Str("part", "listen").Logger(),
 	}
 	if s.polling {
@@ -87,7 +90,7 @@ func (s workerSettings) work(stop, end context.Context, on shard, watch *observe
 	if err != nil {
 		return err
 	}
-	parts := observe.Parts{Worker: w, Listener: listener, Pool: pool, Store: store, Retention: chore, Schema: rightSchema(pool, s.schema), Types: handled(handlers)}
+	parts := observe.Parts{Worker: w, Listener: listener, Pool: pool, Sent: &sent, Store: store, Retention: chore, Schema: rightSchema(pool, s.schema), Types: handled(handlers)}
 	if eng != nil {
 		parts.Engine = eng
 	}

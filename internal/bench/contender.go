@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -24,19 +25,30 @@ type contender struct {
 	hold      bool          // its slots are full of jobs that don't end
 	eager     bool          // measured from its start on, not from when it sleeps
 	tell      bool          // its processes tell when a job starts; for those in this process that goes without saying
-	watched   bool          // its one process is asked for its metrics, and its log is read
 	refresh   bool          // its jobs are price refreshes, each of a catalog of its own
 
 	schema   string
 	starts   *starts
 	troubles *troubles
-	journal  *journal     // where it is watched
 	number   atomic.Int64 // of the last catalog
 	ready    chan struct{}
 
 	counted int // errors that are in some round
 	mu      sync.Mutex
-	pids    []int // of its processes that run now
+	procs   []process // that run now
+}
+
+// process is a worker that is one of its own.
+type process struct {
+	pid     int
+	journal *journal
+}
+
+// running are the contender's processes.
+func (c *contender) running() []process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.procs)
 }
 
 // prepare makes the contenders' schemas. They share one where kind and tag are the same.
@@ -46,7 +58,6 @@ func (r *run) prepare(ctx context.Context, cs []*contender) (err error) {
 			return err
 		}
 		c.starts, c.troubles = newStarts(), &troubles{}
-		c.journal = newJournal(c.troubles)
 	}
 	return nil
 }

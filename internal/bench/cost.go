@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-const costAbout = `One worker, a process with its defaults. A job: statements that the worker sent for each, and its own processor time for each thousand, at 20 and 200 jobs a second and with ` +
+const costAbout = `One worker, a process with its defaults. Statements are those that the worker sent by its own count, with begin and commit and its listener's; a ping asks whether an idle connection still lives. A job: statements for each, and its own processor time for each thousand, at 20 and 200 jobs a second and with ` +
 	`16 clients that insert as fast as they can. Idle: what it does with nothing to do. Memory is the process's resident set, the largest that was seen.`
 
 // costLoads are jobs a second; 0 is as many as the clients can insert.
@@ -37,6 +37,7 @@ func costSteps(r *run) int { return len(costContenders(r)) * (1 + r.cfg.Rounds*l
 // cost is one turn.
 type cost struct {
 	statements float64 // a job, or a second
+	pings      float64 // a second, of an idle worker
 	cpu        float64 // ms a thousand jobs, or a second
 	rss        float64 // MiB
 	rate       float64 // jobs done a second
@@ -48,16 +49,13 @@ func measureCost(ctx context.Context, r *run, s *Section) error {
 	if err := r.prepare(ctx, cs); err != nil {
 		return err
 	}
-	if !r.place.counter {
-		s.Notes = append(s.Notes, "statements are not counted: pg_stat_statements can't be read on this server")
-	}
 	idle, err := r.idleCost(ctx, cs)
 	if err != nil {
 		return err
 	}
-	t := Table{Title: "idle", Columns: []Column{{"statements/s", ""}, {"processor", "ms/s"}, {"memory", "MiB"}}}
+	t := Table{Title: "idle", Columns: []Column{{"statements/s", ""}, {"pings/s", ""}, {"processor", "ms/s"}, {"memory", "MiB"}}}
 	for i, c := range cs {
-		t.Rows = append(t.Rows, row(c.name, idle[i].statements, idle[i].cpu, idle[i].rss))
+		t.Rows = append(t.Rows, row(c.name, idle[i].statements, idle[i].pings, idle[i].cpu, idle[i].rss))
 	}
 	s.Tables = append(s.Tables, t)
 	loads := costLoads(r)
@@ -96,6 +94,7 @@ func measureCost(ctx context.Context, r *run, s *Section) error {
 	}
 	s.Notes = append(s.Notes, troublesOf(cs)...)
 	s.atMost("statements of an idle worker", idle[0].statements, 0.5, "a second")
+	s.atMost("processor time of an idle worker", idle[0].cpu, 5, "ms/s")
 	s.atMost("memory of an idle worker", idle[0].rss, 40, "MiB")
 	s.atMost("memory of a saturated worker", peak, 100, "MiB")
 	return nil
@@ -118,29 +117,24 @@ func (r *run) idleCost(ctx context.Context, cs []*contender) ([]cost, error) {
 	for i, c := range cs {
 		r.step("cost of an idle worker, %v: %s", d, c.name)
 		err := r.with(ctx, []*contender{c}, func(ctx context.Context) error {
-			return r.place.withConn(ctx, func(conn *pgx.Conn) error {
-				look := func(sign float64) error {
-					n, err := r.statements(ctx, conn)
-					if err != nil {
-						return err
-					}
-					cpu, rss, err := c.usage(ctx)
-					if err != nil {
-						return err
-					}
-					out[i].statements += sign * n / d.Seconds()
-					out[i].cpu += sign * cpu.Seconds() * 1e3 / d.Seconds()
-					out[i].rss = mib(rss)
-					return nil
-				}
-				if err := look(-1); err != nil {
-					return err
-				}
-				if err := pause(ctx, d); err != nil {
-					return err
-				}
-				return look(1)
-			})
+			before, err := c.sentBefore(ctx)
+			if err != nil {
+				return err
+			}
+			cpuBefore, _, err := c.usage(ctx)
+			if err != nil {
+				return err
+			}
+			if err := pause(ctx, d); err != nil {
+				return err
+			}
+			cpu, rss, err := c.usage(ctx) // before its metrics, which cost something
+			if err != nil {
+				return err
+			}
+			after, err := c.sent(ctx)
+			out[i] = cost{statements: (after.statements - before.statements) / d.Seconds(), pings: (after.pings - before.pings) / d.Seconds(), cpu: (cpu - cpuBefore).Seconds() * 1e3 / d.Seconds(), rss: mib(rss)}
+			return err
 		})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.name, err)
@@ -153,7 +147,7 @@ func (r *run) idleCost(ctx context.Context, cs []*contender) ([]cost, error) {
 func (r *run) costTurn(ctx context.Context, c *contender, rate float64) (out cost, err error) {
 	err = r.with(ctx, []*contender{c}, func(ctx context.Context) error {
 		return r.place.withConn(ctx, func(conn *pgx.Conn) error {
-			before, err := r.statements(ctx, conn)
+			before, err := c.sentBefore(ctx)
 			if err != nil {
 				return err
 			}
@@ -187,8 +181,8 @@ func (r *run) costTurn(ctx context.Context, c *contender, rate float64) (out cos
 			if err != nil {
 				return err
 			}
-			after, err := r.statements(ctx, conn)
-			out = cost{(after - before) / float64(ended), (cpu - cpuBefore).Seconds() * 1e6 / float64(ended), mib(rss), float64(ended) / seconds}
+			after, err := c.sent(ctx)
+			out = cost{statements: (after.statements - before.statements) / float64(ended), cpu: (cpu - cpuBefore).Seconds() * 1e6 / float64(ended), rss: mib(rss), rate: float64(ended) / seconds}
 			if ended == 0 {
 				out.statements, out.cpu = math.NaN(), math.NaN()
 			}

@@ -80,10 +80,6 @@ func (r *run) drainTurn(ctx context.Context, c *contender, jobs int) (d drained,
 		if _, err := conn.Exec(ctx, "VACUUM (ANALYZE) "+schema+".jobs"); err != nil {
 			return err
 		}
-		before, err := r.statements(ctx, conn)
-		if err != nil {
-			return err
-		}
 		return r.withWorkers(ctx, []*contender{c}, func(ctx context.Context) error {
 			seconds, err := awaitDrained(ctx, conn, schema, newest)
 			if err != nil {
@@ -93,8 +89,8 @@ func (r *run) drainTurn(ctx context.Context, c *contender, jobs int) (d drained,
 			if err != nil {
 				return err
 			}
-			after, err := r.statements(ctx, conn)
-			d = drained{float64(jobs) / seconds, (after - before) / float64(jobs), used.Seconds() * 1e6 / float64(jobs)}
+			sent, err := c.sent(ctx)
+			d = drained{float64(jobs) / seconds, sent.statements / float64(jobs), used.Seconds() * 1e6 / float64(jobs)}
 			return err
 		})
 	})

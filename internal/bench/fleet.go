@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 const fleetAbout = `Worker processes that are idle but for 50 jobs a second in all. Commit to start by this machine's clock, which all processes share. Statements: what all of them sent for each job, ` +
@@ -88,22 +86,20 @@ func (r *run) fleetTurn(ctx context.Context, c *contender, into *rounds) (statem
 		if err := r.warm(ctx, []*contender{c}); err != nil {
 			return err
 		}
-		return r.place.withConn(ctx, func(conn *pgx.Conn) error {
-			before, err := r.statements(ctx, conn)
-			if err != nil {
-				return err
-			}
-			n, err := r.openLoop(ctx, c, fleetRate, 2*r.cfg.Slice)
-			if err != nil {
-				return err
-			}
-			if err := c.collect(ctx, into, 2*time.Second); err != nil {
-				return err
-			}
-			after, err := r.statements(ctx, conn)
-			statements = (after - before) / float64(n)
+		before, err := c.sentBefore(ctx)
+		if err != nil {
 			return err
-		})
+		}
+		n, err := r.openLoop(ctx, c, fleetRate, 2*r.cfg.Slice)
+		if err != nil {
+			return err
+		}
+		if err := c.collect(ctx, into, 2*time.Second); err != nil {
+			return err
+		}
+		after, err := c.sent(ctx)
+		statements = (after.statements - before.statements) / float64(n)
+		return err
 	})
 	return statements, err
 }

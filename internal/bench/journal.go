@@ -45,8 +45,11 @@ func (j *journal) line(text []byte) {
 		Level        string
 		URL          string
 		PID          int
+		Message      string
+		Error        string
 		Transactions *int64 // that have begun since a snapshot: only the warning of pinned vacuum tells them
 	}
+	said := text
 	switch err := json.Unmarshal(text, &l); {
 	case err != nil: // such as a panic
 	case l.Transactions != nil && l.Level == "warn":
@@ -58,8 +61,13 @@ func (j *journal) line(text []byte) {
 		return
 	case l.Level == "info" || l.Level == "debug":
 		return
+	case l.Error != "":
+		said = []byte(l.Message + ": " + l.Error)
+	case l.Message != "":
+		said = []byte(l.Message)
 	}
-	j.troubles.Write(append(text, '\n')) //nolint:errcheck // never fails
+	said = append(bytes.ReplaceAll(said, []byte("\n"), []byte(" ")), '\n')
+	j.troubles.Write(said) //nolint:errcheck // never fails
 }
 
 // url waits for where the process serves its metrics.

@@ -2,38 +2,52 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/shirou/gopsutil/v4/process"
+	system "github.com/shirou/gopsutil/v4/process"
 )
 
-// statements returns how many statements all workers in this database have sent so far; NaN where the server doesn't count them by
-// their text. Whose they are can't be told: from PostgreSQL 18 on, statements that differ in the schema alone are one. So only
-// one contender may be at work while they are counted.
-func (r *run) statements(ctx context.Context, conn *pgx.Conn) (n float64, err error) {
-	if !r.place.counter {
-		return math.NaN(), nil
+// traffic is what a contender's processes have sent so far, by their own count.
+type traffic struct{ statements, pings float64 }
+
+// sent asks for it. Asking makes some, which come after the count. So for the difference of two ask for the first one by
+// sentBefore.
+func (c *contender) sent(ctx context.Context) (sum traffic, err error) {
+	for _, p := range c.running() {
+		url, err := p.journal.url(ctx)
+		if err != nil {
+			return sum, err
+		}
+		m, err := scrape(ctx, url)
+		if err != nil {
+			return sum, err
+		}
+		n, err1 := m.counter("notifyworker_statements_total")
+		pings, err2 := m.counter("notifyworker_pool_pings_total")
+		if err := errors.Join(err1, err2); err != nil {
+			return sum, err
+		}
+		sum.statements, sum.pings = sum.statements+n, sum.pings+pings
 	}
-	// Workers name their schema in each statement, and our own clients say who they are.
-	err = conn.QueryRow(ctx, `SELECT /* bench client */ coalesce(sum(calls), 0)::float8 FROM pg_stat_statements
-		WHERE toplevel AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
-		  AND strpos(query, 'notifyworker') > 0 AND strpos(query, '/* bench client */') = 0`).Scan(&n)
-	if err != nil {
-		return 0, fmt.Errorf("count statements: %w", err)
+	return sum, nil
+}
+
+// sentBefore asks twice: what the second one needs of the database is remembered from the first.
+func (c *contender) sentBefore(ctx context.Context) (traffic, error) {
+	if t, err := c.sent(ctx); err != nil {
+		return t, err
 	}
-	return n, nil
+	return c.sent(ctx)
 }
 
 // descriptors is how many files and connections the contender's processes have open; NaN where the system doesn't tell.
 func (c *contender) descriptors(ctx context.Context) float64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	sum := 0.0
-	for _, pid := range c.pids {
-		p, err := process.NewProcessWithContext(ctx, int32(pid))
+	for _, one := range c.running() {
+		p, err := system.NewProcessWithContext(ctx, int32(one.pid))
 		if err != nil {
 			return math.NaN()
 		}
@@ -48,20 +62,18 @@ func (c *contender) descriptors(ctx context.Context) float64 {
 
 // usage is the processor time of a contender's processes so far, and the memory of the largest now.
 func (c *contender) usage(ctx context.Context) (cpu time.Duration, rss uint64, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, pid := range c.pids {
-		p, err := process.NewProcessWithContext(ctx, int32(pid))
+	for _, one := range c.running() {
+		p, err := system.NewProcessWithContext(ctx, int32(one.pid))
 		if err != nil {
-			return 0, 0, fmt.Errorf("look at worker process %d: %w", pid, err)
+			return 0, 0, fmt.Errorf("look at worker process %d: %w", one.pid, err)
 		}
 		t, err := p.TimesWithContext(ctx)
 		if err != nil {
-			return 0, 0, fmt.Errorf("ask for the processor time of process %d: %w", pid, err)
+			return 0, 0, fmt.Errorf("ask for the processor time of process %d: %w", one.pid, err)
 		}
 		m, err := p.MemoryInfoWithContext(ctx)
 		if err != nil {
-			return 0, 0, fmt.Errorf("ask for the memory of process %d: %w", pid, err)
+			return 0, 0, fmt.Errorf("ask for the memory of process %d: %w", one.pid, err)
 		}
 		cpu += time.Duration((t.User + t.System) * float64(time.Second))
 		rss = max(rss, m.RSS)

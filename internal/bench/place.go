@@ -23,7 +23,6 @@ type place struct {
 	prefix   string           // of the schemas
 	made     map[string]bool
 	seeded   map[string]int // schemas with a history of so many jobs, which stays
-	counter  bool           // pg_stat_statements can be asked
 	spare    int            // connections that the server can still take
 }
 
@@ -46,10 +45,6 @@ func openPlace(ctx context.Context, url, choice string) (_ *place, err error) {
 		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is open
-	if p.own != nil {
-		// Without it statements are counted less exactly.
-		_, _ = conn.Exec(ctx, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
-	}
 	if err := p.ask(ctx, conn); err != nil {
 		return nil, err
 	}
@@ -59,17 +54,11 @@ func openPlace(ctx context.Context, url, choice string) (_ *place, err error) {
 	return p, nil
 }
 
-// startServer starts one with durable settings and, where it can be had, with pg_stat_statements.
+// startServer starts one with durable settings.
 func startServer(ctx context.Context, choice string) (*embedded.Server, error) {
-	settings := map[string]string{
-		"max_connections": "500", "shared_buffers": "256MB", "max_wal_size": "4GB", "shared_preload_libraries": "pg_stat_statements",
-	}
-	s, err := embedded.Start(ctx, embedded.Config{Choice: choice, Durable: true, Settings: settings})
-	if err == nil || ctx.Err() != nil {
-		return s, err
-	}
-	delete(settings, "shared_preload_libraries")
-	return embedded.Start(ctx, embedded.Config{Choice: choice, Durable: true, Settings: settings})
+	return embedded.Start(ctx, embedded.Config{Choice: choice, Durable: true, Settings: map[string]string{
+		"max_connections": "500", "shared_buffers": "256MB", "max_wal_size": "4GB",
+	}})
 }
 
 // ask reads what the report says of the server, and what can be asked of it.
@@ -90,8 +79,6 @@ func (p *place) ask(ctx context.Context, conn *pgx.Conn) error {
 		FROM pg_stat_activity WHERE backend_type = 'client backend'`).Scan(&p.spare); err != nil {
 		return fmt.Errorf("ask for the server's connections: %w", err)
 	}
-	var n int64
-	p.counter = conn.QueryRow(ctx, "SELECT count(*) FROM pg_stat_statements WHERE calls < 0").Scan(&n) == nil
 	return nil
 }
 

@@ -41,6 +41,17 @@ func scrape(ctx context.Context, url string) (metrics, error) {
 	return m, nil
 }
 
+// counter is the sum of a name over all databases.
+func (m metrics) counter(name string) (sum float64, err error) {
+	if m[name] == nil {
+		return 0, fmt.Errorf("the worker tells no %s", name)
+	}
+	for _, one := range m[name].GetMetric() {
+		sum += one.GetCounter().GetValue()
+	}
+	return sum, nil
+}
+
 // histogram is one of the histograms of a name: that whose label has this value.
 func (m metrics) histogram(name, label, value string) (histogram, error) {
 	for _, one := range m[name].GetMetric() {

@@ -75,7 +75,12 @@ func (r *run) endure(ctx context.Context, e *endurance) error {
 
 // load has the clients, who takes the samples, and at its time the snapshot.
 func (r *run) load(ctx context.Context, conn *pgx.Conn, e *endurance) error {
-	url, err := e.c.journal.url(ctx)
+	procs := e.c.running()
+	if len(procs) == 0 {
+		return errors.New("the worker is gone")
+	}
+	journal := procs[0].journal
+	url, err := journal.url(ctx)
 	if err != nil {
 		return err
 	}
@@ -87,11 +92,11 @@ func (r *run) load(ctx context.Context, conn *pgx.Conn, e *endurance) error {
 		_, err := r.openLoop(ctx, e.c, e.rate, e.total())
 		return err
 	})
-	g.Go(func() error { return r.watch(ctx, conn, e, url) })
+	g.Go(func() error { return r.watch(ctx, conn, e, journal, url) })
 	return g.Wait()
 }
 
-func (r *run) watch(ctx context.Context, conn *pgx.Conn, e *endurance, url string) (err error) {
+func (r *run) watch(ctx context.Context, conn *pgx.Conn, e *endurance, journal *journal, url string) (err error) {
 	var who *foreign
 	defer func() {
 		if who != nil {
@@ -132,7 +137,7 @@ func (r *run) watch(ctx context.Context, conn *pgx.Conn, e *endurance, url strin
 	if e.pinned >= warnsWithin {
 		e.named = 0
 	}
-	if e.c.journal.names(who.pid) {
+	if journal.names(who.pid) {
 		e.named = 1
 	}
 	return who.held(ctx)

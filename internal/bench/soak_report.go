@@ -14,7 +14,7 @@ const enduranceAbout = `One worker, a process with its defaults, whose jobs do n
 	`Started: jobs whose handler began. Dead rows are those of the server's statistics. Memory is the process's resident set.`
 
 func newEndurance(r *run, rate float64, free, pinned, short time.Duration, history int) *endurance {
-	e := &endurance{c: &contender{name: "soak", kind: advisory, processes: 1, tell: true, watched: true}, rate: rate, free: free, pinned: pinned, history: history}
+	e := &endurance{c: &contender{name: "soak", kind: advisory, processes: 1, tell: true}, rate: rate, free: free, pinned: pinned, history: history}
 	if r.cfg.Short {
 		e.pinned = short
 		e.history /= 20

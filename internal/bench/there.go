@@ -29,11 +29,9 @@ func (r *run) workThere(ctx context.Context, c *contender) error {
 	if c.hold {
 		drain = 50 * time.Millisecond
 	}
-	args := []string{"run", "--exit-with-parent", "--bench=" + how, "--schema=" + c.schema, "--recompute=none", "--http=127.0.0.1:0", "--drain-timeout=" + drain.String()}
-	if c.watched {
-		args = append(args, "--log-format=json", "--log-level=info")
-	} else {
-		args = append(args, "--log-level=warn")
+	args := []string{
+		"run", "--exit-with-parent", "--bench=" + how, "--schema=" + c.schema, "--recompute=none", "--http=127.0.0.1:0", "--drain-timeout=" + drain.String(),
+		"--log-format=json", "--log-level=info",
 	}
 	if c.poll > 0 {
 		args = append(args, "--wake=poll", "--poll-interval="+c.poll.String())
@@ -43,10 +41,8 @@ func (r *run) workThere(ctx context.Context, c *contender) error {
 	}
 	cmd := exec.CommandContext(ctx, r.cfg.Executable, args...)
 	cmd.Env = append(cleanEnvironment(), "DATABASE_URL="+r.place.url) // the password travels here, not in the arguments
-	cmd.Stderr = c.troubles
-	if c.watched {
-		cmd.Stderr = c.journal
-	}
+	log := newJournal(c.troubles)
+	cmd.Stderr = log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us: the workers stop when we tell them to
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 8 * time.Second
@@ -68,12 +64,12 @@ func (r *run) workThere(ctx context.Context, c *contender) error {
 	}
 	pid := cmd.Process.Pid
 	c.mu.Lock()
-	c.pids = append(c.pids, pid)
+	c.procs = append(c.procs, process{pid, log})
 	c.mu.Unlock()
 	c.starts.read(told)
 	err = cmd.Wait()
 	c.mu.Lock()
-	c.pids = slices.DeleteFunc(c.pids, func(p int) bool { return p == pid })
+	c.procs = slices.DeleteFunc(c.procs, func(p process) bool { return p.pid == pid })
 	c.mu.Unlock()
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("it ended: %w; its log: %s", err, c.troubles)

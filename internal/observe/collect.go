@@ -20,6 +20,10 @@ func (o *Observer) Collect(ch chan<- prometheus.Metric) {
 
 func (d *Database) collect(e emitter) {
 	if p := d.parts.Load(); p != nil {
+		if p.Sent != nil { // first: without what is asked for these metrics
+			e.counter("statements_total", "Statements sent to the database, begin and commit included.", float64(p.Sent.Count()))
+			e.counter("pool_pings_total", "Questions whether an idle connection still lives, before it was used.", float64(p.Sent.Pings()))
+		}
 		if p.Worker != nil {
 			collectWorker(e, p.Worker.Stats(), p.Types)
 		}

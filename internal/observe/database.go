@@ -29,6 +29,10 @@ type Parts struct {
 	Pool interface {
 		Stat() *pgxpool.Stat
 	}
+	Sent interface { // statements to the database
+		Count() uint64
+		Pings() uint64
+	}
 	Retention interface {
 		Purged() queue.Purged
 	}

@@ -56,6 +56,11 @@ func Harden(cfg *pgx.ConnConfig, application string) {
 // OpenPool returns a pool of at most conns hardened connections for the Store, which may lead through a transaction pooler.
 // It connects when it is first used, so a server that is down for the moment is no error here.
 func OpenPool(ctx context.Context, url, application string, conns int) (*pgxpool.Pool, error) {
+	return OpenCountedPool(ctx, url, application, conns, &Sent{})
+}
+
+// OpenCountedPool is OpenPool whose statements are counted.
+func OpenCountedPool(ctx context.Context, url, application string, conns int, sent *Sent) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("connection string: %w", err)
@@ -65,6 +70,7 @@ func OpenPool(ctx context.Context, url, application string, conns int) (*pgxpool
 	var pooler throughPooler
 	Harden(cfg.ConnConfig, application)
 	cfg.BeforeConnect = pooler.fit
+	sent.byPool(cfg)
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 

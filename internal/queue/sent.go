@@ -1,0 +1,46 @@
+package queue
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Sent counts the statements that connections send; a transaction's begin and commit are some. The zero value counts from 0; it is
+// safe for concurrent use.
+type Sent struct{ n, pings atomic.Uint64 }
+
+// Count returns how many there have been.
+func (s *Sent) Count() uint64 { return s.n.Load() }
+
+// Pings returns how often a pool asked whether an idle connection still lives: a round trip, but no statement.
+func (s *Sent) Pings() uint64 { return s.pings.Load() }
+
+// By makes it count those of the connections that are made of cfg.
+func (s *Sent) By(cfg *pgx.ConnConfig) { cfg.Tracer = s }
+
+// TraceQueryStart implements pgx.QueryTracer.
+func (s *Sent) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	s.n.Add(1)
+	return ctx
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (*Sent) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// A connection that was idle for longer is asked whether it still lives before it is used: pgxpool's own rule.
+const pingAfter = time.Second
+
+func (s *Sent) byPool(cfg *pgxpool.Config) {
+	s.By(cfg.ConnConfig)
+	cfg.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool {
+		ping := p.IdleDuration > pingAfter
+		if ping {
+			s.pings.Add(1)
+		}
+		return ping
+	}
+}
