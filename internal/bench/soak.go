@@ -116,12 +116,18 @@ func (r *run) watch(ctx context.Context, conn *pgx.Conn, e *endurance, journal *
 			}
 		}
 		r.step("%s: %v of %v%s", e.c.name, from.Sub(began).Round(time.Second), e.total(), e.state(last, who != nil))
-		next := began.Add((from.Sub(began)/e.interval() + 1) * e.interval()) // whatever the last look took
+		next := began.Add((time.Since(began)/e.interval() + 1) * e.interval()) // whatever the last look took
 		if err := pause(ctx, time.Until(next)); err != nil {
 			return err
 		}
 		now, err := e.look(ctx, conn, url)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && !conn.IsClosed() && time.Since(began) < e.total(): // one look that fails must not cost half an hour: the next is of twice the time
+			e.c.starts.failed(err)
+			continue
+		case err != nil:
 			return err
 		}
 		one := now
@@ -168,8 +174,6 @@ func (e *endurance) look(ctx context.Context, conn *pgx.Conn, url string) (g gla
 	if err != nil {
 		return g, err
 	}
-	g.moment = time.Now()
-	g.took, g.waiting = e.c.starts.take()
 	if g.full, err = m.histogram("notifyworker_look_seconds", "found", "jobs"); err != nil {
 		return g, err
 	}
@@ -184,6 +188,10 @@ func (e *endurance) look(ctx context.Context, conn *pgx.Conn, url string) (g gla
 	schema := pgx.Identifier{e.c.schema, "jobs"}.Sanitize()
 	err = conn.QueryRow(ctx, `SELECT /* bench client */ n_dead_tup::float8, pg_total_relation_size(relid) / 1048576.0::float8 FROM pg_stat_all_tables WHERE relid = $1::regclass`, schema).
 		Scan(&g.dead, &g.size)
+	if err == nil { // or the next look would miss them
+		g.moment = time.Now()
+		g.took, g.waiting = e.c.starts.take()
+	}
 	return g, err
 }
 
