@@ -7,11 +7,15 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func main() {
 	run := flag.String("run", "", "only mutations whose words match this regular expression")
 	write := flag.String("write", "", "write what failed to this page; rows of mutations that were not made stay")
+	left := flag.Bool("left", false, "only mutations that the page has no outcome of yet")
+	at := flag.Int("at", 1, "so many mutations at once; the tests of each have a server of their own")
 	with := flag.String("with", "", "a command to run each test run under, such as nice")
 	flag.Parse()
 	some, err := regexp.Compile(*run)
@@ -19,41 +23,30 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	killers := map[string]string{}
-	var unmade, survivors int
-	for _, m := range all() {
-		if !some.MatchString(m.what) {
-			continue
-		}
-		began := time.Now()
-		killer, err := m.try(strings.Fields(*with))
-		if err != nil {
-			unmade++
-			fmt.Printf("%s (%s): %v\n", m.what, m.file, err)
-			continue
-		}
-		if killer == "" {
-			survivors++
-			killer = none
-		}
-		fmt.Printf("%s (%s), %.0f s: %s\n", m.what, m.file, time.Since(began).Seconds(), killer)
-		killers[m.row()] = killer
-		keep(*write, killers)
-	}
-	keep(*write, killers)
-	fmt.Printf("%d mutations, %d survive, %d could not be made\n", len(killers)+unmade, survivors, unmade)
-	if survivors+unmade > 0 {
-		os.Exit(1)
-	}
-}
-
-// keep writes the page after each mutation: a run that is interrupted has not been for nothing.
-func keep(file string, killers map[string]string) {
-	if file == "" {
-		return
-	}
-	if err := writePage(file, killers); err != nil {
+	old, err := readPage(*write)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
+	}
+	out := &outcomes{page: *write, killers: map[string]string{}}
+	var g errgroup.Group
+	g.SetLimit(*at)
+	for _, m := range all() {
+		if !some.MatchString(m.what) || (*left && made(old, m)) {
+			continue
+		}
+		g.Go(func() error {
+			began := time.Now()
+			killer, err := m.try(strings.Fields(*with))
+			return out.add(m, killer, err, time.Since(began))
+		})
+	}
+	if err := g.Wait(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	fmt.Printf("%d mutations, %d survive, %d could not be made\n", len(out.killers)+out.unmade, out.survivors, out.unmade)
+	if out.survivors+out.unmade > 0 {
+		os.Exit(1)
 	}
 }

@@ -45,13 +45,21 @@ func TestAPageKeepsTheRowsOfMutationsThatWereNotMade(t *testing.T) {
 }
 
 func TestFirstFailure(t *testing.T) {
-	const out = `--- FAIL: TestEveryPair (0.00s)
+	for _, c := range []struct{ out, want string }{
+		{"ok  \tnotifyworker/integration\t2.1s\n", ""},
+		{
+			`--- FAIL: TestEveryPair (0.00s)
     --- FAIL: TestEveryPair/nothing_waits (1.00s)
         play_test.go:59: enqueue and reserve, when nothing waits, in the order 0101: lost
             	A: enqueue
 FAIL
-`
-	if got, want := firstFailure(out), "`TestEveryPair`: enqueue and reserve, when nothing waits, in the order 0101: lost"; got != want {
-		t.Errorf("got %s, want %s", got, want)
+`, "`TestEveryPair`: enqueue and reserve, when nothing waits, in the order 0101: lost",
+		},
+		{"panic: test timed out after 1m0s\n\trunning tests:\n\t\tTestA/x (1m0s)\n\t\tTestA/y (1m0s)\n\ngoroutine 1 [running]:\nFAIL\n", "`TestA`: no end in five minutes"},
+		{"panic: test timed out after 1m0s\n\trunning tests:\n\t\tTestA (1m0s)\n\t\tTestB (59s)\n\ngoroutine 1 [running]:\nFAIL\n", "`TestA`, `TestB`: no end in five minutes"},
+	} {
+		if got := firstFailure(c.out); got != c.want {
+			t.Errorf("got %q, want %q, of\n%s", got, c.want, c.out)
+		}
 	}
 }

@@ -38,16 +38,10 @@ func (m mutation) row() string {
 func page(old string, killers map[string]string) string {
 	var b strings.Builder
 	left, missed := 0, 0
-	lines := strings.Split(old, "\n")
 	for _, m := range all() {
-		killer, made := killers[m.row()]
-		if !made {
-			killer = unmade
-			for _, l := range lines {
-				if rest, ok := strings.CutPrefix(l, m.row()); ok {
-					killer = strings.TrimSuffix(rest, " |")
-				}
-			}
+		killer, ok := killers[m.row()]
+		if !ok {
+			killer = killerIn(old, m)
 		}
 		switch killer {
 		case unmade:
@@ -65,10 +59,35 @@ func page(old string, killers map[string]string) string {
 	return fmt.Sprintf(begins, count) + b.String()
 }
 
+// killerIn is what a page says of a mutation.
+func killerIn(page string, m mutation) string {
+	for l := range strings.Lines(page) {
+		if rest, ok := strings.CutPrefix(l, m.row()); ok {
+			return strings.TrimSuffix(rest, " |\n")
+		}
+	}
+	return unmade
+}
+
+// made tells whether a test has noticed the mutation, by what the page says.
+func made(page string, m mutation) bool {
+	killer := killerIn(page, m)
+	return killer != unmade && killer != none
+}
+
+// readPage returns "" for a page that isn't there yet.
+func readPage(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if file == "" || errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return string(text), err
+}
+
 func writePage(file string, killers map[string]string) error {
-	old, err := os.ReadFile(file)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	old, err := readPage(file)
+	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, []byte(page(string(old), killers)), 0o644)
+	return os.WriteFile(file, []byte(page(old, killers)), 0o644)
 }
