@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"notifyworker/internal/pgtest"
 	"notifyworker/internal/queue"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -79,10 +80,13 @@ func TestAnAdditionThatSomebodyHasLockedWaitsForASuccessor(t *testing.T) {
 }
 
 func TestARowThatSomebodyHasLockedDoesNotHoldUpWhoTookItsIDs(t *testing.T) {
-	for _, c := range []struct{ name, lock string }{
-		{"locked by hand", `SELECT FROM notifyworker.jobs WHERE id = $1 FOR UPDATE`},
-		{"by a cancel that came too late", `SELECT notifyworker.cancel($1)`},
-		{"by a replay that was not needed", `SELECT notifyworker.replay($1)`},
+	for _, c := range []struct {
+		name, lock string
+		locks      bool
+	}{
+		{"locked by hand", `SELECT FROM notifyworker.jobs WHERE id = $1 FOR UPDATE`, true},
+		{"by a cancel that came too late", `SELECT notifyworker.cancel($1)`, false},
+		{"by a replay that was not needed", `SELECT notifyworker.replay($1)`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tb := newTable(t, queue.Config{})
@@ -99,6 +103,9 @@ func TestARowThatSomebodyHasLockedDoesNotHoldUpWhoTookItsIDs(t *testing.T) {
 			tb.exec(`SET lock_timeout = '2s'`) // whoever waits for psql fails at once
 			tb.due()
 			taker := tb.reserveOne()
+			if !c.locks && tb.into(a) != taker.ID {
+				t.Errorf("job %d was told nothing: its row is locked by a call that had nothing to do with it", a)
+			}
 			tb.commit(psql)
 			tb.sound()
 			if got := tb.ids(taker.ID); got != `["p1"]` || tb.into(a) != taker.ID {
@@ -128,6 +135,34 @@ func TestACancelTakesAlongTheIDsThatHaveJoined(t *testing.T) {
 	tb.due()
 	if j := tb.reserveOne(); tb.ids(j.ID) != `["p4"]` {
 		t.Errorf("what was under way is a job with %s", tb.ids(j.ID))
+	}
+}
+
+func TestACancelThatWaitedForTheJobsEndLeavesIt(t *testing.T) {
+	tb := newTable(t, queue.Config{})
+	a := tb.enqueue("c", `["p1"]`)
+	j := tb.reserveOne()
+	holder := tb.begin(readCommitted)
+	tb.run(holder, `SELECT FROM notifyworker.jobs WHERE id = $1 FOR UPDATE`, a)
+	canceller, said := tb.db.Conn(t), make(chan string, 1)
+	go func() {
+		var outcome string
+		if err := canceller.QueryRow(context.Background(), `SELECT notifyworker.cancel($1)`, a).Scan(&outcome); err != nil {
+			outcome = err.Error()
+		}
+		said <- outcome
+	}()
+	pgtest.WaitBlocked(t, tb.db.Conn(t), canceller.PgConn().PID())
+	st, err := queue.New(queue.Config{DB: holder, WorkerID: workerID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := complete(t.Context(), st, []queue.Job{j}); err != nil {
+		t.Fatal(err)
+	}
+	tb.commit(holder)
+	if got := <-said; got != "finished" || tb.status(a) != "COMPLETED" {
+		t.Errorf("the cancel says %s, the job is %s", got, tb.status(a))
 	}
 }
 

@@ -111,7 +111,10 @@ func (f *folder) enqueue(ids []string, marked bool) {
 func (f *folder) take(bound int, refuse bool) {
 	f.t.Helper()
 	var got []string
-	for {
+	for jobs := 0; ; jobs++ {
+		if jobs == 1000 { // three times as many as the longest script has ids
+			f.t.Fatalf("%d jobs, and no end; they had %q", jobs, got)
+		}
 		f.exec(allIsDue)
 		r, err := f.st.Reserve(context.Background(), 1)
 		if err != nil || r.Poisoned != nil {

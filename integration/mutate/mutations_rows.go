@@ -36,11 +36,11 @@ var rows = []mutation{
 		old: " AND j.lock_token = a.token", new: "",
 	},
 	{
-		what: "the end of the lease, for the search of what to rescue", file: "internal/queue/sql/expired.sql", in: queueTests, run: `TestRescue|TestALongEnded`,
+		what: "the end of the lease, for the search of what to rescue", file: "internal/queue/sql/expired.sql", in: queueTests, run: `TestRescue|TestALongEnded|TestARescueAsks`,
 		old: " AND lease_expires_at <= clock_timestamp()", new: "",
 	},
 	{
-		what: "the longest ended lease first", file: "internal/queue/sql/expired.sql", in: queueTests, run: `TestRescue|TestALongEnded`,
+		what: "the longest ended lease first", file: "internal/queue/sql/expired.sql", in: queueTests, run: `TestRescue|TestALongEnded|TestARescueAsks`,
 		old: "ORDER BY lease_expires_at LIMIT", new: "ORDER BY lease_expires_at DESC LIMIT",
 	},
 	{

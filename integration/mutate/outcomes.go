@@ -29,6 +29,10 @@ func (o *outcomes) add(m mutation, killer string, err error, took time.Duration)
 	}
 	fmt.Printf("%s (%s), %.0f s: %s\n", m.what, m.file, took.Seconds(), killer)
 	o.killers[m.row()] = killer
+	return o.write()
+}
+
+func (o *outcomes) write() error {
 	if o.page == "" {
 		return nil
 	}

@@ -96,8 +96,10 @@ func firstFailure(out string) string {
 	} else if names := unended(out); names != nil {
 		return "`" + strings.Join(names, "`, `") + "`: no end in five minutes"
 	}
-	if m := said.FindStringSubmatch(out); m != nil {
-		says = m[1]
+	for _, m := range said.FindAllStringSubmatch(out, -1) {
+		if says = m[1]; !strings.HasPrefix(says, "the seed is") { // it comes first, whatever failed
+			break
+		}
 	}
 	top, _, _ := strings.Cut(name, "/")
 	if says = strings.TrimSpace(says); len(says) > 200 {

@@ -132,21 +132,20 @@ func TestAHeartbeatPassesOverALockedRow(t *testing.T) {
 	}
 }
 
-// While the waiting job is being reserved its row can't be had, and its additions are the reservation's.
+// While the waiting job is being reserved its row can't be had, and its additions are the reservation's. Nor is a row waited
+// for that somebody has locked who isn't in a hurry.
 func TestAReleaseTouchesNoAdditionsOfAJobThatIsBeingReserved(t *testing.T) {
-	b := newBench(t)
-	ctx := context.Background()
-	b.exec(`INSERT INTO notifyworker.jobs (type, config, run_after) VALUES ('PRICE_REFRESH', '{"catalogId": "c", "productIds": ["p0"]}', now());
-		INSERT INTO notifyworker.job_additions (tenant_id, catalog_id, product_ids, from_job_id, attempts, run_after)
-		VALUES ('00000000-0000-0000-0000-000000000000', 'c', '["p1"]', 1, 3, now() + '1 h')`)
-	reserving, err := b.db.Conn(t).Begin(ctx)
-	must(t, err)
-	_, err = reserving.Exec(ctx, `SELECT FROM notifyworker.jobs FOR UPDATE`)
-	must(t, err)
-	if value[bool](b, `SELECT notifyworker.wake_catalog('00000000-0000-0000-0000-000000000000', 'c')`) {
-		t.Error("an addition was woken under a reservation")
+	for _, delay := range []string{"0", "1 h"} {
+		b := newBench(t)
+		b.exec(`INSERT INTO notifyworker.jobs (type, config, attempts, run_after)
+			VALUES ('PRICE_REFRESH', '{"catalogId": "c", "productIds": ["p0"]}', 1, now() + $1::text::interval)`, delay)
+		b.refusedIDs("c", false)
+		reserving := b.begin(`SELECT FROM notifyworker.jobs FOR UPDATE`)
+		if got := said(b.impatient(), `SELECT notifyworker.wake_catalog('00000000-0000-0000-0000-000000000000', 'c')::text`); got != "false" {
+			t.Errorf("of a job that is due in %s, an addition was woken under a reservation: %s", delay, got)
+		}
+		must(t, reserving.Rollback(context.Background()))
 	}
-	must(t, reserving.Rollback(ctx))
 }
 
 func TestAShutdownHandsBackAndAnotherGoesOnAtOnce(t *testing.T) {

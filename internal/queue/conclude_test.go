@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -21,6 +22,7 @@ func TestCompleteConcludesManyAndSortsTheRest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer tx.Rollback(context.Background()) //nolint:errcheck // it may be over by then
 	if _, err := tx.Exec(t.Context(), `SELECT FROM notifyworker.jobs WHERE id = $1 FOR UPDATE`, js[2].ID); err != nil {
 		t.Fatal(err)
 	}

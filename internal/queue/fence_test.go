@@ -1,11 +1,14 @@
 package queue_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
 
 	"notifyworker/internal/queue"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // impatient is a Store on a session that gives up waiting for a lock, where none should be waited for.
@@ -113,6 +116,37 @@ func TestALongEndedLeaseIsRescuedFirst(t *testing.T) {
 	}
 	if r, err := tb.Rescue(t.Context(), 10); err != nil || len(r) != 1 || r[0].ID != js[2].ID {
 		t.Errorf("got %+v, %v, want job %d alone", r, err, js[2].ID)
+	}
+}
+
+// counting counts the statements that a Store sends.
+type counting struct {
+	queue.DB
+	n int
+}
+
+func (c *counting) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	c.n++
+	return c.DB.Query(ctx, sql, args...)
+}
+
+func (c *counting) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	c.n++
+	return c.DB.QueryRow(ctx, sql, args...)
+}
+
+// Jobs that live cost a rescue nothing: each would be a call of its own that comes too early.
+func TestARescueAsksOnlyAboutLeasesThatHaveEnded(t *testing.T) {
+	db := &counting{}
+	tb := newTable(t, func(c *queue.Config) {
+		db.DB = c.DB
+		c.DB = db
+	})
+	tb.exec(`SELECT notifyworker.enqueue_job('t') FROM generate_series(1, 3)`)
+	tb.reserve(3)
+	db.n = 0
+	if r, err := tb.Rescue(t.Context(), 10); err != nil || len(r) != 0 || db.n != 1 {
+		t.Errorf("got %+v, %v by %d statements, want nothing by one", r, err, db.n)
 	}
 }
 
