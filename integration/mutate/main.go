@@ -17,6 +17,7 @@ func main() {
 	write := flag.String("write", "", "write what failed to this page; rows of mutations that were not made stay")
 	left := flag.Bool("left", false, "only mutations that the page has no outcome of yet")
 	at := flag.Int("at", 1, "so many mutations at once; the tests of each have a server of their own")
+	length := flag.Duration("for", 24*time.Hour, "begin no more mutations after this time")
 	with := flag.String("with", "", "a command to run each test run under, such as nice")
 	flag.Parse()
 	some, err := regexp.Compile(*run)
@@ -30,6 +31,7 @@ func main() {
 		os.Exit(2)
 	}
 	out := &outcomes{page: *write, killers: map[string]string{}}
+	began := time.Now()
 	var g errgroup.Group
 	g.SetLimit(*at)
 	for _, m := range all() {
@@ -37,6 +39,9 @@ func main() {
 			continue
 		}
 		g.Go(func() error {
+			if time.Since(began) > *length {
+				return nil
+			}
 			began := time.Now()
 			killer, err := m.try(strings.Fields(*with))
 			return out.add(m, killer, err, time.Since(began))

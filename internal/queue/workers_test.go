@@ -56,6 +56,13 @@ func TestCommitsNotifyOnlyWhileAWorkerWantsIt(t *testing.T) {
 	if heard("a dead one wanted") {
 		t.Error("notified for a dead worker")
 	}
+	if err := tb.WantNotify(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	if !heard("it was frozen for an hour") {
+		t.Error("not notified although one wants it who said so a moment ago")
+	}
+	tb.exec(`UPDATE notifyworker.workers SET last_beat = now() - interval '1 hour'`)
 	if wanting, err := tb.Beat(t.Context(), 2, "echo", "nonce"); err != nil || len(wanting) > 1 {
 		t.Fatalf("got %v, %v", wanting, err)
 	}
