@@ -128,7 +128,7 @@ var rows = []mutation{
 		old: "lock_token = gen_random_uuid()", new: "lock_token = 'aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa'",
 	},
 	{
-		what: "an attempt is counted when it is taken", file: reserveSQL, in: queueTests, run: `.`,
+		what: "an attempt is counted when it is taken", file: reserveSQL, in: queueTests, run: `TestRequeueMerges|TestRequeueWithout`,
 		old: "2147483646) + 1,\n           started_at = at", new: "2147483646),\n           started_at = at",
 	},
 	{
@@ -156,11 +156,11 @@ var rows = []mutation{
 		old: "WHEN 'released' THEN greatest(a.attempts - 1, 0)", new: "WHEN 'released' THEN a.attempts",
 	},
 	{
-		what: "a replay begins anew", file: requeueSQL, in: queueTests, run: `.`,
+		what: "a replay begins anew", file: requeueSQL, in: queueTests, run: `TestTheAttemptLimit`,
 		old: "WHEN 'replayed' THEN 0 ELSE", new: "WHEN 'replayed' THEN a.attempts ELSE",
 	},
 	{
-		what: "what failed for good is not tried again", file: requeueSQL, in: queueTests, run: `.`,
+		what: "what failed for good is not tried again", file: requeueSQL, run: `TestAReplayThatIsAbout`,
 		old: "IF p_cause = 'permanent' OR (", new: "IF (",
 	},
 	{
@@ -168,7 +168,7 @@ var rows = []mutation{
 		old: "least(a.max_attempts, nullif(p_limit, 0))", new: "a.max_attempts",
 	},
 	{
-		what: "the delay of a return", file: requeueSQL, in: queueTests, run: `.`,
+		what: "the delay of a return", file: requeueSQL, in: queueTests, run: `TestErrorsAnd`,
 		old: "due := at + least(greatest(p_delay_ms, 0), 315360000000) * interval '1 ms';", new: "due := at;",
 	},
 	{

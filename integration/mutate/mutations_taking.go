@@ -136,7 +136,7 @@ var taking = []mutation{
 		old: "SELECT coalesce(first, 0) - 1 - (jsonb_array_length(ids) - 1) / chunk + c.nr", new: "SELECT nextval(pg_get_serial_sequence(format('%I.job_additions', :'schema'), 'id'))",
 	},
 	{
-		what: "a job of requeued ids goes on counting attempts", file: foldSQL, run: `.`,
+		what: "a job of requeued ids goes on counting attempts", file: foldSQL, run: `TestRefusedIDs`,
 		old: "CASE WHEN bool_and(g.from_job_id IS NOT NULL) THEN max(g.attempts) ELSE 0 END", new: "0",
 	},
 }

@@ -69,7 +69,7 @@ var waking = []mutation{
 		old: ", last_beat = clock_timestamp()", new: "",
 	},
 	{
-		what: "a beat says who else wishes it", file: "internal/queue/sql/beat.sql", in: queueTests, run: `.`,
+		what: "a beat says who else wishes it", file: "internal/queue/sql/beat.sql", in: queueTests, run: `TestCommitsNotify`,
 		old: "WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '15 s'", new: "WHERE false",
 	},
 }
