@@ -56,8 +56,8 @@ FAIL
 `, "`TestEveryPair`: enqueue and reserve, when nothing waits, in the order 0101: lost",
 		},
 		{"--- FAIL: TestLot (1.00s)\n    lot_test.go:1: the seed is 7\n    lot_test.go:9: got 2\nFAIL\n", "`TestLot`: got 2"},
-		{"panic: test timed out after 1m0s\n\trunning tests:\n\t\tTestA/x (1m0s)\n\t\tTestA/y (1m0s)\n\ngoroutine 1 [running]:\nFAIL\n", "`TestA`: no end in five minutes"},
-		{"panic: test timed out after 1m0s\n\trunning tests:\n\t\tTestA (1m0s)\n\t\tTestB (59s)\n\ngoroutine 1 [running]:\nFAIL\n", "`TestA`, `TestB`: no end in five minutes"},
+		{"panic: test timed out after 1m0s\n\trunning tests:\n\t\tTestA/x (1m0s)\n\t\tTestA/y (1m0s)\n\ngoroutine 1 [running]:\nFAIL\n", "`TestA`: no end"},
+		{"panic: test timed out after 1m0s\n\trunning tests:\n\t\tTestA (1m0s)\n\t\tTestB (59s)\n\ngoroutine 1 [running]:\nFAIL\n", "`TestA`, `TestB`: no end"},
 	} {
 		if got := firstFailure(c.out); got != c.want {
 			t.Errorf("got %q, want %q, of\n%s", got, c.want, c.out)

@@ -104,8 +104,13 @@ func TestALostRefreshIsCutOffByTheHeartbeat(t *testing.T) {
 	before := value[time.Time](b, `SELECT lease_expires_at FROM notifyworker.refreshes`)
 	b.eventually(`SELECT lease_expires_at > $1 FROM notifyworker.refreshes`, before) // a heartbeat
 	b.exec(`UPDATE notifyworker.refreshes SET lock_token = gen_random_uuid()`)
-	if err := <-cause; !errors.Is(err, engine.ErrRefreshLost) {
-		t.Errorf("cut off because of %v", err)
+	select {
+	case err := <-cause:
+		if !errors.Is(err, engine.ErrRefreshLost) {
+			t.Errorf("cut off because of %v", err)
+		}
+	case <-time.After(soon):
+		t.Fatal("no heartbeat has cut it off")
 	}
 	waitFor(t, func() bool { return e.Stats().Places == 0 })
 }
