@@ -32,7 +32,7 @@ var refreshing = []mutation{
 		old: "    IF NOT held THEN\n        RAISE", new: "    IF false THEN\n        RAISE",
 	},
 	{
-		what: "a chunk that is dealt with is not written again", file: progressSQL, in: engineTests, run: `TestAChunkThat`,
+		what: "a chunk that is dealt with is not written again", file: progressSQL, in: engineTests, run: `TestAProgressThat`,
 		old: "            RAISE EXCEPTION 'refresh % is past its first % ids already', p_id, p_done USING ERRCODE = 'NW411';\n", new: "            NULL;\n",
 	},
 	{
@@ -140,7 +140,7 @@ var refreshing = []mutation{
 		old: "               FOR UPDATE SKIP LOCKED) late", new: "               FOR UPDATE) late",
 	},
 	{
-		what: "the announcement of refused ids that are woken and wait for no job", file: releaseSQL, in: engineTests, run: `TestAReleaseWakesMarked`,
+		what: "the announcement of refused ids that are woken and wait for no job", file: releaseSQL, in: engineTests, run: `TestAReleaseWakesRefused`,
 		old: "        PERFORM announce('PRICE_REFRESH', p_tenant, p_catalog, NULL);\n", new: "        NULL;\n",
 	},
 }

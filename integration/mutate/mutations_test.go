@@ -1,7 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,6 +22,36 @@ func TestEveryMutationCanBeMade(t *testing.T) {
 			t.Errorf("%s is there twice", m.what)
 		}
 		words[m.what+m.file] = true
+	}
+}
+
+// A test that has got another name would notice nothing from then on.
+func TestEveryMutationHasTestsThatShouldNotice(t *testing.T) {
+	t.Chdir("../..")
+	begins := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)`)
+	tests := map[string][][]string{}
+	for _, m := range all() {
+		in := cmp.Or(m.in, "./integration/")
+		if tests[in] == nil {
+			files, err := filepath.Glob(in + "*_test.go")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range files {
+				text, err := os.ReadFile(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				tests[in] = append(tests[in], begins.FindAllStringSubmatch(string(text), -1)...)
+			}
+		}
+		// Each of the names must be one; of subtests (after the slash) nothing is known here.
+		for _, name := range strings.Split(regexp.MustCompile(`/[^|(]*(\([^)]*\)[^|(]*)*`).ReplaceAllString(m.run, ""), "|") {
+			way := regexp.MustCompile(name)
+			if !slices.ContainsFunc(tests[in], func(test []string) bool { return way.MatchString(test[1]) }) {
+				t.Errorf("%s: no test of %s is %s", m.what, in, way)
+			}
+		}
 	}
 }
 
