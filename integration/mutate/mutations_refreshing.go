@@ -56,7 +56,7 @@ var refreshing = []mutation{
 		old: "AND NOT r.listed FOR UPDATE", new: "AND NOT r.listed",
 	},
 	{
-		what: "a list is written once", file: progressSQL, in: engineTests, run: `TestAListed|TestOnlyTheHolder`,
+		what: "a list is written once", file: progressSQL, in: engineTests, run: `TestAListIs`,
 		old: "AND NOT r.listed FOR UPDATE", new: "FOR UPDATE",
 	},
 	{

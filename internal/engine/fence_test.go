@@ -232,6 +232,21 @@ func TestAProgressThatIsSaidAgainCountsOnce(t *testing.T) {
 	}
 }
 
+// Who asks for the list again, because the answer got lost, has lost the refresh: its ids stay as they were written.
+func TestAListIsWrittenOnce(t *testing.T) {
+	b := newBench(t)
+	j := b.fullJob("c")
+	var id int64
+	var token string
+	must(t, b.pool.QueryRow(context.Background(), `SELECT refresh_id, refresh_token::text FROM notifyworker.admit_refresh($1, $2, $3, 3600000)`,
+		j.ID, j.Token, workerA).Scan(&id, &token))
+	for _, c := range []struct{ ids, says string }{{`["p1"]`, `["p1"]`}, {`["p1"]`, "listed"}, {`["p2"]`, "listed"}} {
+		if got := said(b.pool, `SELECT coalesce(notifyworker.list_refresh($1, $2, 3600000, $3::text::jsonb)::text, 'listed')`, id, token, c.ids); got != c.says {
+			t.Errorf("%s: got %s, want %s", c.ids, got, c.says)
+		}
+	}
+}
+
 // A part of a chunk writes no progress. From its look at the token to its commit nobody takes the refresh over all the same.
 func TestAPartOfAChunkHoldsTheRefresh(t *testing.T) {
 	b := newBench(t)
