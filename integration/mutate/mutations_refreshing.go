@@ -112,7 +112,7 @@ var refreshing = []mutation{
 		old: "j.type = 'PRICE_REFRESH'\n       FOR UPDATE SKIP LOCKED;", new: "j.type = 'PRICE_REFRESH';",
 	},
 	{
-		what: "a job that its client delayed is not woken", file: releaseSQL, in: engineTests, run: `TestAReleaseWakesTheJob`,
+		what: "a job that its client delayed is not woken", file: releaseSQL, in: engineTests, run: `TestAReleaseLeaves`,
 		old: "OR (w.attempts = 0 AND NOT w.successor)", new: "",
 	},
 	{

@@ -90,6 +90,18 @@ func TestAReleaseLeavesAJobAloneThatWaitsForAnother(t *testing.T) {
 	}
 }
 
+// Nobody has refused it yet: it waits because its client wants it to.
+func TestAReleaseLeavesAJobAloneThatItsClientDelayed(t *testing.T) {
+	b := newBench(t)
+	b.exec(`SELECT notifyworker.enqueue_price_refresh('c', '["p1"]', delay => '1 hour')`)
+	if value[bool](b, `SELECT notifyworker.wake_catalog('00000000-0000-0000-0000-000000000000', 'c')`) {
+		t.Error("it says that something was woken")
+	}
+	if !value[bool](b, `SELECT run_after > now() + interval '30 minutes' FROM notifyworker.jobs`) {
+		t.Error("the job is due")
+	}
+}
+
 // Refused ids that a requeue merged into a successor carry their back-off as additions.
 func TestAReleaseWakesASuccessor(t *testing.T) {
 	b := newBench(t)
