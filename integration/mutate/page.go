@@ -16,8 +16,9 @@ const (
 const begins = `# Mutations
 
 Is every line of the protocol held by a test? ` + "`make mutate`" + ` takes single lines out of the SQL or turns them around, one at a time,
-runs the tests that should notice, and writes this page. It takes half an hour or more; ` + "`make mutate RUN='lease|token'`" + ` makes some of
-them and leaves the other rows as they are. A test sees to it that each mutation can still be made, and has its row.
+runs the tests that should notice, and writes this page. It takes an hour or more; ` + "`make mutate RUN='lease|token'`" + ` makes some of
+them and leaves the other rows as they are. Where the tests that should notice don't, the rest of their package is run; what fails
+then counts if it fails again, alone. A test sees to it that each mutation can still be made, has tests and has its row.
 
 Each row: what was taken out, and the first test that failed without it; for a schedule, the sessions, the scene and the order of
 their steps. What the lines are for is in [protocol.md](protocol.md) and in their files; that the protocol needs them, whatever
