@@ -8,3 +8,6 @@ func (s *Store) LooksAreSlow(wait time.Duration) {
 	defer s.looks.mu.Unlock()
 	s.looks.slow, s.looks.next = slowRow, time.Now().Add(wait)
 }
+
+// PurgeRefreshesText is the statement as it is sent.
+func (s *Store) PurgeRefreshesText() string { return s.sql.purgeRefreshes }

@@ -2,7 +2,6 @@ package queue_test
 
 import (
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -105,12 +104,8 @@ func TestOldRefreshesGoAndTheMillionsThatAreKeptAreNotRead(t *testing.T) {
 	if n := value[int64](tb, "SELECT count(*) FROM notifyworker.refreshes WHERE status = 'ACTIVE'"); n != 25 {
 		t.Errorf("%d active refreshes are left of 25", n)
 	}
-	text, err := os.ReadFile("sql/purge_refreshes.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
 	tb.exec("VACUUM notifyworker.refreshes")
-	explain := strings.NewReplacer(`:"schema"`, "notifyworker", "$1", "86400", "$2", "1000", "$3", "0").Replace(string(text))
+	explain := strings.NewReplacer("$1", "86400", "$2", "1000", "$3", "0").Replace(tb.PurgeRefreshesText())
 	var plan []struct {
 		Plan map[string]any
 	}
