@@ -176,11 +176,11 @@ var rows = []mutation{
 		old: " AND w.last_beat > clock_timestamp() - interval '1 minute'", new: "",
 	},
 	{
-		what: "a key too long for a payload is \"look at everything\"", file: notifySQL, in: queueTests, run: `TestCommitsNotify`,
+		what: "a key too long for a payload is \"look at everything\"", file: notifySQL, in: queueTests, run: `TestAPayload`,
 		old: "CASE WHEN octet_length(payload) < 7900 THEN payload ELSE '{}' END", new: "payload",
 	},
 	{
-		what: "a payload says when a job is due", file: notifySQL, in: queueTests, run: `TestCommitsNotify`,
+		what: "a payload says when a job is due", file: notifySQL, in: queueTests, run: `TestAPayload`,
 		old: "'due', CASE WHEN announce.due > clock_timestamp() THEN ceil(extract(epoch FROM announce.due) * 1000)::bigint END", new: "'due', NULL",
 	},
 }

@@ -1,8 +1,11 @@
 package queue_test
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,6 +80,52 @@ func TestCommitsNotifyOnlyWhileAWorkerWantsIt(t *testing.T) {
 	}
 	if _, err := tb.Beat(t.Context(), 0, "", ""); !errors.Is(err, queue.ErrUnregistered) {
 		t.Fatalf("deregistered: %v", err)
+	}
+}
+
+func TestAPayloadSaysWhatToLookForAndWhen(t *testing.T) {
+	tb := newTable(t)
+	if err := tb.Register(t.Context(), queue.WorkerInfo{Host: "h", PID: 1, Version: "v", Slots: 4}); err != nil {
+		t.Fatal(err)
+	}
+	if err := tb.WantNotify(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	ear := tb.conn()
+	if _, err := ear.Exec(t.Context(), `LISTEN notifyworker`); err != nil {
+		t.Fatal(err)
+	}
+	type payload struct {
+		Type, Catalog string
+		Due           int64
+	}
+	heard := func(sql string) (p payload) {
+		t.Helper()
+		tb.exec(sql)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		n, err := ear.WaitForNotification(ctx)
+		if err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+		if err := json.Unmarshal([]byte(n.Payload), &p); err != nil {
+			t.Fatalf("%s: %v", n.Payload, err)
+		}
+		return p
+	}
+	if p := heard(`SELECT notifyworker.enqueue_job('now')`); p != (payload{Type: "now"}) {
+		t.Errorf("got %+v", p)
+	}
+	p := heard(`SELECT notifyworker.enqueue_job('later', delay => '1 hour')`)
+	if in := time.Until(time.UnixMilli(p.Due)); p.Type != "later" || in < 30*time.Minute || in > 90*time.Minute {
+		t.Errorf("got %+v", p)
+	}
+	// The longest key that there can be has room; what is longer all the same is "look at everything".
+	if p := heard(`SELECT notifyworker.enqueue_price_refresh(repeat(chr(1), 1024), '["p"]')`); p.Catalog != strings.Repeat("\x01", 1024) {
+		t.Errorf("got %+v", p)
+	}
+	if p := heard(`SELECT notifyworker.announce('t', NULL, repeat('x', 8000), NULL)`); p != (payload{}) {
+		t.Errorf("got %+v", p)
 	}
 }
 
