@@ -136,27 +136,19 @@ func TestGrowthAndASlowDiskInSeconds(t *testing.T) {
 }
 
 func TestAStoppedSoakLeavesNothing(t *testing.T) {
-	db := pgtest.Empty(t)
-	b := start(t, nil, "bench", "--database-url="+db.URL, "--only=soak", "--rate=50", "--history=1000")
-	for !strings.Contains(b.out.String(), "vacuum pinned") {
-		select {
-		case <-b.done:
-			t.Fatal("the benchmark ended")
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-	b.signal(syscall.SIGINT)
-	if code := b.code(); code != exitFailure {
-		t.Errorf("exit code %d, want %d", code, exitFailure)
-	}
-	wantAll(t, b.out.String(), "interrupt: cleaning up", "ended before all was measured: section soak: stopped by interrupt")
-	wantNoBench(t, db, b)
+	wantStopLeavesNothing(t, "vacuum pinned", "soak", "--only=soak", "--rate=50", "--history=1000")
 }
 
 func TestAStoppedBenchLeavesNothing(t *testing.T) {
+	wantStopLeavesNothing(t, "idle latency", "latency", "--only=drain,latency", "--rounds=1", "--duration=30s")
+}
+
+// wantStopLeavesNothing interrupts a benchmark once it says something, which it does in a section.
+func wantStopLeavesNothing(t *testing.T, says, section string, args ...string) {
+	t.Helper()
 	db := pgtest.Empty(t)
-	b := start(t, nil, "bench", "--database-url="+db.URL, "--only=drain,latency", "--rounds=1", "--duration=30s")
-	for !strings.Contains(b.out.String(), "idle latency") {
+	b := start(t, nil, append([]string{"bench", "--database-url=" + db.URL}, args...)...)
+	for !strings.Contains(b.out.String(), says) {
 		select {
 		case <-b.done:
 			t.Fatal("the benchmark ended")
@@ -167,7 +159,7 @@ func TestAStoppedBenchLeavesNothing(t *testing.T) {
 	if code := b.code(); code != exitFailure {
 		t.Errorf("exit code %d, want %d", code, exitFailure)
 	}
-	wantAll(t, b.out.String(), "interrupt: cleaning up", "ended before all was measured: section latency: stopped by interrupt")
+	wantAll(t, b.out.String(), "interrupt: cleaning up", "ended before all was measured: section "+section+": stopped by interrupt")
 	wantNoBench(t, db, b)
 }
 
