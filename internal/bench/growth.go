@@ -110,23 +110,13 @@ func (r *run) growthRound(ctx context.Context, n int, sides []*growing) error {
 		g.enqueued = append(g.enqueued, rate)
 	}
 	r.step("growth, round %d: latency", n+1)
-	both := []*contender{sides[0].idle, sides[1].idle}
-	err := r.with(ctx, both, func(ctx context.Context) error {
-		if err := r.warm(ctx, both); err != nil {
-			return err
-		}
-		if err := r.place.withConn(ctx, func(conn *pgx.Conn) error { return r.oneByOne(ctx, conn, both, 3*r.cfg.Slice) }); err != nil {
-			return err
-		}
-		for _, g := range sides {
-			if err := g.idle.collect(ctx, g.latency, 0); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
+	if err := r.idleTurn(ctx, []*contender{sides[0].idle, sides[1].idle}); err != nil {
 		return err
+	}
+	for _, g := range sides {
+		if err := g.idle.collect(ctx, g.latency, 0); err != nil {
+			return err
+		}
 	}
 	r.step("growth, round %d: additions", n+1)
 	for i := range sides {

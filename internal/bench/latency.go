@@ -86,17 +86,11 @@ func results(cs []*contender) map[*contender]*rounds {
 // idleRound measures all who are woken sample by sample in turns, then all who poll side by side: they hardly do anything.
 func (r *run) idleRound(ctx context.Context, n int, woken, polling []*contender, into map[*contender]*rounds) error {
 	r.step("idle latency, round %d: woken by notification, and the floor", n+1)
-	err := r.with(ctx, woken, func(ctx context.Context) error {
-		if err := r.warm(ctx, woken); err != nil {
-			return err
-		}
-		return r.place.withConn(ctx, func(conn *pgx.Conn) error { return r.oneByOne(ctx, conn, woken, 3*r.cfg.Slice) })
-	})
-	if err != nil {
+	if err := r.idleTurn(ctx, woken); err != nil {
 		return err
 	}
 	r.step("idle latency, round %d: polling", n+1)
-	err = r.with(ctx, polling, func(ctx context.Context) error {
+	err := r.with(ctx, polling, func(ctx context.Context) error {
 		if err := r.warm(ctx, polling); err != nil {
 			return err
 		}
@@ -126,6 +120,16 @@ func (r *run) idleRound(ctx context.Context, n int, woken, polling []*contender,
 		}
 	}
 	return nil
+}
+
+// idleTurn lets contenders whose workers sleep start one job after the other.
+func (r *run) idleTurn(ctx context.Context, cs []*contender) error {
+	return r.with(ctx, cs, func(ctx context.Context) error {
+		if err := r.warm(ctx, cs); err != nil {
+			return err
+		}
+		return r.place.withConn(ctx, func(conn *pgx.Conn) error { return r.oneByOne(ctx, conn, cs, 3*r.cfg.Slice) })
+	})
 }
 
 // oneByOne enqueues one job after the other, each after the last one has started, in a new order of contenders each time.
