@@ -4,6 +4,7 @@ const (
 	extendSQL = "internal/queue/sql/extend.sql"
 	purgeSQL  = "internal/queue/sql/purge.sql"
 	oldSQL    = "internal/queue/sql/purge_refreshes.sql"
+	backSQL   = "internal/queue/sql/look_back.sql"
 
 	queueTests = "./internal/queue/"
 )
@@ -144,8 +145,20 @@ var rows = []mutation{
 		old: "    SELECT j.lease_expires_at INTO lease FROM jobs j WHERE j.status = 'RUNNING' AND j.lease_expires_at >= p_from ORDER BY j.lease_expires_at LIMIT 1;\n", new: "",
 	},
 	{
-		what: "a look starts where it is told to", file: reserveSQL, in: queueTests, run: `TestASlowLook`,
+		what: "a look starts where it is told to", file: reserveSQL, in: queueTests, run: `TestWhileLooksAreSlow|TestTheLookAfter|TestALookBack`,
 		old: "AND j.run_after >= p_from AND j.run_after <= at", new: "AND j.run_after <= at",
+	},
+	{
+		what: "a look back sees what waits", file: backSQL, in: queueTests, run: `TestALookBack`,
+		old: "j.status = 'PENDING' AND j.run_after <= e.at", new: "j.run_after <= e.at",
+	},
+	{
+		what: "a look back finds the longest due job", file: backSQL, in: queueTests, run: `TestALookBack`,
+		old: "ORDER BY j.run_after LIMIT 1", new: "ORDER BY j.run_after DESC LIMIT 1",
+	},
+	{
+		what: "a look back moves on no further than looks in between reach", file: backSQL, in: queueTests, run: `TestALookBack`,
+		old: "SELECT clock_timestamp() - $1 * interval '1 ms' AS at", new: "SELECT clock_timestamp() AS at",
 	},
 	{
 		what: "a look tells when the next lease of a refresh ends", file: reserveSQL, in: queueTests, run: `TestALookTellsWhenTheNextLeaseOfARefresh`,

@@ -2,11 +2,20 @@ package queue
 
 import "time"
 
-// LooksAreSlow makes the store take its last full looks for slow ones, and the next one due after wait.
-func (s *Store) LooksAreSlow(wait time.Duration) {
+// LooksAreSlow makes the store take its last full looks for slow ones, and the next look in between and the next look back due
+// after these times.
+func (s *Store) LooksAreSlow(between, back time.Duration) {
 	s.looks.mu.Lock()
 	defer s.looks.mu.Unlock()
-	s.looks.slow, s.looks.next = slowRow, time.Now().Add(wait)
+	now := time.Now()
+	s.looks.slow, s.looks.between, s.looks.back = slowRow, now.Add(between), now.Add(back)
+}
+
+// LooksAreFull says whether all of the store's looks are full ones.
+func (s *Store) LooksAreFull() bool {
+	s.looks.mu.Lock()
+	defer s.looks.mu.Unlock()
+	return s.looks.slow < slowRow
 }
 
 // PurgeRefreshesText is the statement as it is sent.

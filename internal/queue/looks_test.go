@@ -4,7 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"notifyworker/internal/pgtest"
 	"notifyworker/internal/queue"
+
+	"github.com/jackc/pgx/v5"
 )
 
 func due(tb table, ago string) int64 {
@@ -12,70 +15,213 @@ func due(tb table, ago string) int64 {
 	return value[int64](tb, `INSERT INTO notifyworker.jobs (type, run_after) VALUES ('x', clock_timestamp() - $1::text::interval) RETURNING id`, ago)
 }
 
-// While full looks are slow, a look starts near the last jobs found: what lies before waits for the next full look, and the
-// caller is told when that is.
-func TestASlowLookIsMadeFullNowAndThen(t *testing.T) {
-	tb := newTable(t)
-	due(tb, "0 s")
-	tb.one()
-	tb.LooksAreSlow(time.Hour)
-	early, late := due(tb, "1 minute"), due(tb, "0 s")
+// reserves wants exactly this job of a look for more.
+func (tb table) reserves(what string, id int64) queue.Reservation {
+	tb.t.Helper()
 	r := tb.reserve(5)
-	if len(r.Jobs) != 1 || r.Jobs[0].ID != late {
-		t.Fatalf("reserved %+v, want the job %d alone, which lies after the place", r.Jobs, late)
+	if len(r.Jobs) != 1 || r.Jobs[0].ID != id {
+		tb.t.Fatalf("%s reserved %+v, want the job %d alone", what, r.Jobs, id)
 	}
-	if r.NextDue < 0 || r.NextDue > time.Hour {
-		t.Errorf("next due in %s: the next full look is not announced", r.NextDue)
+	return r
+}
+
+func (tb table) lookBack() bool {
+	tb.t.Helper()
+	found, err := tb.LookBack(tb.t.Context())
+	if err != nil {
+		tb.t.Fatal(err)
 	}
-	if r = tb.reserve(5); len(r.Jobs) != 0 || r.NextDue < 0 {
-		t.Errorf("got %+v, want no job and the time of the next full look", r)
-	}
-	tb.LooksAreSlow(-time.Second) // the full look is due
-	if j := tb.one(); j.ID != early {
-		t.Errorf("the full look found %d, want %d", j.ID, early)
+	return found
+}
+
+// While full looks are slow, a look starts near the last jobs found. A job whose transaction took some seconds waits for the
+// next look in between, one whose transaction took longer than half a minute for the next look back, and the caller is told
+// when they are.
+func TestWhileLooksAreSlowAJobThatCommittedLateWaitsForALookThatReachesIt(t *testing.T) {
+	for _, late := range []struct {
+		by   string
+		back bool
+	}{{by: "1 s"}, {by: "29.9 s"}, {by: "1 minute", back: true}, {by: "1 hour", back: true}} {
+		t.Run(late.by, func(t *testing.T) {
+			tb := newTable(t)
+			due(tb, "0 s")
+			tb.one()
+			tb.LooksAreSlow(time.Hour, time.Hour)
+			early, recent := due(tb, late.by), due(tb, "0.2 s")
+			r := tb.reserves("a look near the last jobs", recent)
+			if r.NextDue < 0 || r.NextDue > time.Hour || r.LookBack <= 0 || r.LookBack > time.Hour {
+				t.Errorf("next due in %s, look back in %s: the looks that reach further are not announced", r.NextDue, r.LookBack)
+			}
+			if r = tb.reserve(5); len(r.Jobs) != 0 || r.NextDue < 0 || r.LookBack <= 0 {
+				t.Errorf("got %+v, want no job, and the times of the looks that reach further", r)
+			}
+			if !r.LastFrom.After(time.Now().Add(-time.Hour)) {
+				t.Errorf("the look before is said to have started at %s", r.LastFrom)
+			}
+			if tb.lookBack() {
+				t.Error("looked back before it was time")
+			}
+
+			tb.LooksAreSlow(-time.Second, time.Hour) // the look in between is due
+			if !late.back {
+				tb.reserves("a look in between", early)
+				return
+			}
+			if r = tb.reserve(5); len(r.Jobs) != 0 {
+				t.Fatalf("a look in between reserved %+v", r.Jobs)
+			}
+			if r.NextDue >= 0 {
+				t.Errorf("the next look in %s: what it has not seen is not for another one", r.NextDue)
+			}
+			tb.LooksAreSlow(time.Hour, -time.Second) // the look back is due
+			if !tb.lookBack() {
+				t.Error("the look back found nothing")
+			}
+			if tb.LooksAreFull() {
+				t.Error("a look back that found a job at once is no sign that full looks are quick")
+			}
+			tb.reserves("the look after it", early)
+			if tb.lookBack() {
+				t.Error("looked back again at once")
+			}
+		})
 	}
 }
 
-// Before a worker sleeps it looks at everything, however slow that is.
-func TestTheLookAfterTheBarrierIsFull(t *testing.T) {
+// Before a worker sleeps it looks further back than to the last jobs.
+func TestTheLookAfterTheBarrierIsOneInBetween(t *testing.T) {
 	tb := newTable(t)
 	due(tb, "0 s")
 	tb.one()
-	tb.LooksAreSlow(time.Hour)
-	early := due(tb, "1 minute")
+	tb.LooksAreSlow(time.Hour, time.Hour)
+	early := due(tb, "20 s")
 	if r := tb.reserve(5); len(r.Jobs) != 0 {
 		t.Fatalf("reserved %+v: the test has not shown what it should", r.Jobs)
 	}
 	if ok, err := tb.Barrier(t.Context()); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	if j := tb.one(); j.ID != early {
-		t.Errorf("found %d, want %d", j.ID, early)
-	}
+	tb.reserves("the look", early)
 }
 
-// Among live rows alone every look is a full one.
+// Among live rows alone every look is a full one, and nobody needs to look back.
 func TestQuickLooksAreFull(t *testing.T) {
 	tb := newTable(t)
 	for range 5 {
 		due(tb, "0 s")
 		tb.one()
 		early := due(tb, "1 minute")
-		if j := tb.one(); j.ID != early {
-			t.Fatalf("found %d, want %d", j.ID, early)
+		r := tb.reserves("a full look", early)
+		if r.LookBack != 0 || !r.LastFrom.IsZero() {
+			t.Fatalf("look back in %s, the look before started at %s: want neither", r.LookBack, r.LastFrom)
 		}
+	}
+	if tb.lookBack() {
+		t.Error("looked back")
 	}
 }
 
-// A lease that ended before the place is told by the next full look.
+// A lease that ended before the place is told by the next look in between.
 func TestASlowLookSeesTheLeasesOfRecentJobs(t *testing.T) {
 	tb := newTable(t, func(c *queue.Config) {
 		c.Types = map[string]queue.TypeSettings{"": {Lease: 5 * time.Second}}
 	})
 	due(tb, "0 s")
 	tb.one()
-	tb.LooksAreSlow(time.Hour)
+	tb.LooksAreSlow(time.Hour, time.Hour)
 	if r := tb.reserve(5); r.NextLease <= 0 || r.NextLease > 5*time.Second {
 		t.Errorf("the next lease ends in %s, want one within 5 s", r.NextLease)
 	}
+	tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = lease_expires_at - interval '20 s'`)
+	tb.LooksAreSlow(-time.Second, time.Hour)
+	if r := tb.reserve(5); r.NextLease != 0 {
+		t.Errorf("the next lease ends in %s, want one that has ended", r.NextLease)
+	}
+}
+
+// A look back moves on who has found nothing, but never past what waits.
+func TestALookBackMovesTheLooksOnButPastNoJob(t *testing.T) {
+	tb := newTable(t)
+	due(tb, "1 hour")
+	tb.one()
+	tb.LooksAreSlow(time.Hour, -time.Second)
+	if tb.lookBack() {
+		t.Error("found a job where none waits")
+	}
+	tb.LooksAreSlow(time.Hour, time.Hour) // the look back was quick
+	due(tb, "5 minutes")
+	early := due(tb, "10 minutes")
+	recent := due(tb, "20 s")
+	tb.reserves("a look from where the look back had ended", recent)
+
+	tb.LooksAreSlow(time.Hour, -time.Second)
+	if !tb.lookBack() {
+		t.Error("the look back found nothing")
+	}
+	tb.LooksAreSlow(time.Hour, -time.Second)
+	if tb.lookBack() {
+		t.Error("found again what the next look reaches")
+	}
+	if r := tb.reserve(5); len(r.Jobs) != 2 || r.Jobs[0].ID != early {
+		t.Errorf("reserved %+v, want the two that the look back has found, %d first", r.Jobs, early)
+	}
+}
+
+// A real server and a real snapshot: dead entries that nothing removes make looks start further on, a job that committed late
+// is found all the same, and once the snapshot is gone each look is a full one again.
+func TestBehindAnOldSnapshotAJobThatCommittedLateIsFound(t *testing.T) {
+	d := pgtest.DB(t)
+	pool := d.Pool(t)
+	s, err := queue.New(queue.Config{DB: pool, WorkerID: workerA})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb := table{Store: s, pool: pool, t: t}
+	reader := d.Conn(t)
+	snapshot := func(sql string) {
+		t.Helper()
+		if _, err := reader.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	snapshot("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM pg_class")
+	const inBulk = "SET session_replication_role = replica" // no announcements: this is about what the jobs leave
+	bulk := d.Conn(t)
+	for _, sql := range []string{
+		inBulk,
+		`INSERT INTO notifyworker.jobs (type, run_after) SELECT 'x', clock_timestamp() - interval '1 hour' + n * interval '1 ms' FROM generate_series(1, 200000) n`,
+		`DELETE FROM notifyworker.jobs`,
+	} {
+		if _, err := bulk.Exec(t.Context(), sql, pgx.QueryExecModeExec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 {
+		due(tb, "0 s")
+		tb.one()
+	}
+	if tb.LooksAreFull() {
+		t.Fatal("three looks past 200,000 dead entries were quick: the test has not shown what it should")
+	}
+	early := due(tb, "2 minutes")
+	recent := due(tb, "0 s")
+	tb.LooksAreSlow(time.Hour, -time.Second)
+	tb.reserves("a look near the last jobs", recent)
+	if !tb.lookBack() {
+		t.Error("the look back found nothing")
+	}
+	tb.LooksAreSlow(time.Hour, time.Hour)
+	tb.reserves("the look after it", early)
+
+	snapshot("ROLLBACK")
+	for n := 0; !tb.LooksAreFull(); n++ {
+		if n == 100 {
+			t.Fatal("after a hundred looks back past no dead entries, looks are still not full")
+		}
+		tb.exec("VACUUM (TRUNCATE off) notifyworker.jobs")
+		tb.LooksAreSlow(time.Hour, -time.Second)
+		tb.lookBack()
+	}
+	early = due(tb, "3 minutes")
+	tb.reserves("a full look", early)
 }

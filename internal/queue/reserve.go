@@ -24,6 +24,12 @@ type Reservation struct {
 	// Poisoned is the error that one of the due jobs raised: it was passed over and stays PENDING, or its ids were more than
 	// one row can hold, and it was taken with some of them.
 	Poisoned error
+	// LookBack is how long until LookBack should be called: this look may have started behind a job that is due. It is 0 when
+	// that is not needed.
+	LookBack time.Duration
+	// LastFrom is the due time at which the look before this one started: what was due earlier it could not see. It is zero
+	// when that look saw everything, and at the first one.
+	LastFrom time.Time
 
 	look time.Duration // how long the server took to find the first job, or that there is none
 }
@@ -48,27 +54,28 @@ func (e *emptyLooks) wait() time.Duration {
 func (s *Store) Reserve(ctx context.Context, n int) (Reservation, error) {
 	ctx, done := s.bound(ctx)
 	defer done()
-	from, full := s.looks.from()
-	r, err := s.reserve(ctx, n, from, false)
+	start := s.looks.start()
+	r, err := s.reserve(ctx, n, start.timestamp(), false)
 	if err != nil {
 		s.redial(err)
 		if Retryable(err) || SetupProblem(err) {
 			return Reservation{}, fmt.Errorf("reserve: %w", err)
 		}
 		cause := err
-		if r, err = s.reserve(ctx, n, from, true); err != nil {
+		if r, err = s.reserve(ctx, n, start.timestamp(), true); err != nil {
 			return Reservation{}, fmt.Errorf("reserve: %w", err)
 		}
 		r.Poisoned = fmt.Errorf("reserve: %w", cause)
 	}
-	s.looks.looked(r.Jobs, full, r.look)
+	r.LastFrom = s.looks.looked(start, r.Jobs, r.look)
+	r.LookBack = s.looks.untilBack()
 	if len(r.Jobs) > 0 {
 		s.empty.n.Store(0)
 	} else if r.NextDue == 0 {
 		r.NextDue = s.empty.wait()
 	}
-	if len(r.Jobs) < n && !full {
-		r.NextDue = s.looks.unseen(r.NextDue)
+	if len(r.Jobs) < n {
+		r.NextDue = s.looks.unseen(start, r.NextDue)
 	}
 	return r, nil
 }

@@ -19,7 +19,7 @@ type statements struct {
 	depth, durations, purge, purgeRefreshes   string
 	register, beat, wantNotify, deregister    string
 	pressure, additions, writable, purgeable  string
-	touch                                     string
+	touch, lookBack                           string
 }
 
 func newStatements(schema string) (statements, error) {
@@ -35,7 +35,7 @@ func newStatements(schema string) (statements, error) {
 		"depth": &s.depth, "durations": &s.durations, "purge": &s.purge, "purge_refreshes": &s.purgeRefreshes,
 		"register": &s.register, "beat": &s.beat, "want_notify": &s.wantNotify, "deregister": &s.deregister,
 		"pressure": &s.pressure, "additions": &s.additions, "writable": &s.writable, "purgeable": &s.purgeable,
-		"touch": &s.touch,
+		"touch": &s.touch, "look_back": &s.lookBack,
 	} {
 		text, err := files.ReadFile("sql/" + name + ".sql")
 		if err != nil {

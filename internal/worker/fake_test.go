@@ -44,7 +44,11 @@ type fakeStore struct {
 	batches    []int                                    // sizes of Complete's
 	locked     map[int64]bool                           // rows that somebody else has locked
 	echoes     []string
-	leased     []time.Time // calls of Extend
+	leased     []time.Time   // calls of Extend
+	back       time.Duration // what Reserve says of the next look back
+	backTakes  time.Duration // how much longer it takes than other calls
+	hidden     bool          // looks see nothing of what waits
+	from       time.Time     // where the last look started
 }
 
 type fakeRow struct {
@@ -127,7 +131,12 @@ func (f *fakeStore) Reserve(ctx context.Context, n int) (queue.Reservation, erro
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
-	r := queue.Reservation{NextDue: -1, NextLease: -1}
+	r := queue.Reservation{NextDue: -1, NextLease: -1, LookBack: f.back, LastFrom: f.from}
+	f.from = time.Time{}
+	if f.hidden {
+		f.from = now
+		return r, nil
+	}
 	all := make([]*fakeRow, 0, len(f.rows))
 	for _, row := range f.rows {
 		all = append(all, row)
@@ -158,6 +167,33 @@ func (f *fakeStore) Reserve(ctx context.Context, n int) (queue.Reservation, erro
 		r.NextDue, r.NextLease = 0, -1
 	}
 	return r, nil
+}
+
+// LookBack has the looks see again what waits.
+func (f *fakeStore) LookBack(ctx context.Context) (bool, error) {
+	if err := f.call(ctx, "LookBack"); err != nil {
+		return false, err
+	}
+	if !sleep(ctx, f.backTakes) {
+		return false, ctx.Err()
+	}
+	return f.show(), nil
+}
+
+// hide has looks start behind all that waits.
+func (f *fakeStore) hide() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hidden = true
+}
+
+// show ends that, and says whether it was so.
+func (f *fakeStore) show() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was := f.hidden
+	f.hidden = false
+	return was
 }
 
 func (f *fakeStore) mine(id int64, token string) (row *fakeRow, busy bool) {

@@ -85,7 +85,10 @@ func (r *reserving) step() time.Duration {
 		r.stats.freed()
 	}
 	if armed && r.causes.Only(listen.Poll) {
-		r.missed(res.Jobs)
+		r.missed(res)
+	}
+	if res.LookBack > 0 {
+		r.back.in(res.LookBack)
 	}
 	r.quiet.looked(len(res.Jobs), r.causes)
 	r.causes = 0
@@ -190,11 +193,11 @@ func (r *reserving) rest(pause time.Duration) {
 	}
 }
 
-// missed counts jobs that only the slow poll has found.
-func (r *reserving) missed(jobs []queue.Job) {
+// missed counts jobs that only the slow poll has found: those that the look before would have found, had it been told of them.
+func (r *reserving) missed(res queue.Reservation) {
 	n := 0
-	for _, j := range jobs {
-		if waited(j) > missedAfter {
+	for _, j := range res.Jobs {
+		if waited(j) > missedAfter && !j.RunAfter.Before(res.LastFrom) {
 			n++
 		}
 	}

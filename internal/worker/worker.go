@@ -59,6 +59,7 @@ type Worker struct {
 	stats  *stats
 	lanes  concluder
 	leases leaseClock
+	back   backClock
 	turns  turns
 
 	rearm atomic.Bool // beat → loop: workers.wants_notify may not have been what the loop believes
@@ -86,6 +87,7 @@ func New(cfg Config) (*Worker, error) {
 	w := &Worker{cfg: cfg, store: cfg.Store, log: cfg.Log, slots: newSlots(cfg.Slots), stats: newStats(cfg.Handlers)}
 	w.lanes = newConcluder(w)
 	w.leases.poke = make(chan struct{}, 1)
+	w.back = make(backClock, 1)
 	if cfg.ID != "" {
 		w.log = w.log.With().Str("worker_id", cfg.ID).Logger()
 	}
@@ -149,6 +151,7 @@ func (w *Worker) Run(stop, end context.Context) error {
 	if w.register(stop) {
 		parts.Go(func() { w.beat(background) })
 		parts.Go(func() { w.maintain(stop) })
+		parts.Go(func() { w.lookBack(stop) })
 		w.loop(stop, end, &handlers)
 	}
 	err := w.drain(end)
