@@ -4,9 +4,11 @@
 --    are the index entries of jobs that are long gone, which nothing removes while somebody's old snapshot pins vacuum
 -- $7 careful: a job that can't be reserved (a
 --    trigger of the user's raises, say) is passed over instead of failing the call; slower
+-- $8 brief: when all that is due was had at once, it is returned without a word of what comes next. The caller has to look
+--    again soon: marked additions were not looked for, nor jobs that somebody else has locked
 -- returns: the jobs as reserved, in no order; when there were fewer than asked for, one more row without an id
 --          that holds what next_due returns (possibly "now": a job that somebody else has locked, or a successor just left).
---          Each row says in look_ms how long it took to find the first job, or to find that there is none.
+--          No such row, brief. Each row says in look_ms how long it took to find the jobs, or to find that there is none.
 -- locks, in this order: the jobs' rows by (run_after, id), passing over locked ones; for each PRICE_REFRESH then its
 --        catalog (tried, exclusive) and its additions (see fold). Waits for nobody.
 --
@@ -16,16 +18,20 @@
 --
 -- The catalog's lock got: no addition is under way, all of them are folded, done. Not got: what is committed is folded, and
 -- a successor is left, which additions under way will find when they commit.
-DO $$ BEGIN
-    -- A function's columns can't be changed in its place. What was granted on it by name has to be granted again.
-    IF NOT EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = quote_ident(:'schema')::regnamespace AND p.proname = 'reserve' AND 'look_ms' = ANY (p.proargnames)) THEN
-        DROP FUNCTION IF EXISTS :"schema".reserve(integer, uuid, integer, jsonb, integer, timestamptz, boolean);
-        DROP FUNCTION IF EXISTS :"schema".next_due();
-    END IF;
+DO $$
+DECLARE
+    old regprocedure;
+BEGIN
+    -- A function's arguments can't be changed in its place. What was granted on it by name has to be granted again.
+    FOR old IN SELECT p.oid::regprocedure FROM pg_proc p
+                WHERE p.pronamespace = quote_ident(:'schema')::regnamespace AND p.proname = 'reserve' AND NOT 'p_brief' = ANY (p.proargnames) LOOP
+        EXECUTE format('DROP FUNCTION %s', old);
+    END LOOP;
+    DROP FUNCTION IF EXISTS :"schema".next_due();
 END $$;
 CREATE OR REPLACE FUNCTION :"schema".reserve(
     p_limit integer, p_worker uuid, p_lease_ms integer, p_leases jsonb DEFAULT '{}', p_max_ids integer DEFAULT 50000,
-    p_from timestamptz DEFAULT '-infinity', p_careful boolean DEFAULT false)
+    p_from timestamptz DEFAULT '-infinity', p_careful boolean DEFAULT false, p_brief boolean DEFAULT false)
     RETURNS TABLE (id bigint, tenant_id uuid, type text, operated_by uuid, config jsonb, trace_id text, catalog_id text,
                    product_count integer, lock_token uuid, attempts integer, max_attempts integer, created_at timestamptz,
                    run_after timestamptz, started_at timestamptz, lease_expires_at timestamptz,
@@ -33,71 +39,109 @@ CREATE OR REPLACE FUNCTION :"schema".reserve(
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
-    at    constant timestamptz := clock_timestamp();
-    plain bigint[] := '{}';
+    at     constant timestamptz := clock_timestamp();
+    due    bigint[];
+    taken  integer := 0;
     folded bigint[] := '{}';
-    found timestamptz;
-    r     record;
+    job    bigint;
 BEGIN
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         RAISE EXCEPTION 'reserve needs READ COMMITTED, this transaction is %', upper(current_setting('transaction_isolation'))
             USING ERRCODE = 'active_sql_transaction', HINT = 'Set default_transaction_isolation of the worker''s role to ''read committed''.';
     END IF;
-    FOR r IN SELECT j.id, j.type = 'PRICE_REFRESH' AS refresh FROM jobs j
-              WHERE j.status = 'PENDING' AND j.run_after >= p_from AND j.run_after <= at
-              ORDER BY j.run_after, j.id LIMIT p_limit FOR UPDATE SKIP LOCKED LOOP
-        found := coalesce(found, clock_timestamp());
-        IF NOT r.refresh AND NOT p_careful THEN
-            plain := plain || r.id;
-        ELSIF NOT p_careful THEN
-            IF reserve_refresh(r.id, p_worker, p_lease_ms, p_leases, p_max_ids) THEN
-                folded := folded || r.id;
-            END IF;
-        ELSE
-            BEGIN
-                IF NOT r.refresh THEN
-                    UPDATE jobs j SET status = 'RUNNING', lock_token = gen_random_uuid(), worker_id = p_worker,
-                           attempts = least(j.attempts, 2147483646) + 1, started_at = at, updated_at = at,
-                           lease_expires_at = at + coalesce((p_leases ->> j.type)::integer, p_lease_ms) * interval '1 ms'
-                     WHERE j.id = r.id;
-                    folded := folded || r.id;
-                ELSIF reserve_what_fits(r.id, p_worker, p_lease_ms, p_leases, p_max_ids) THEN
-                    folded := folded || r.id;
-                END IF;
-            EXCEPTION WHEN OTHERS THEN
-                RAISE WARNING 'job % can''t be reserved: %', r.id, SQLERRM;
-            END;
-        END IF;
-    END LOOP;
-    look_ms := extract(epoch FROM coalesce(found, clock_timestamp()) - at) * 1000;
-    -- Marked additions whose catalog has no waiting job become a RUNNING job at once. Almost always there are none.
-    IF cardinality(plain) + cardinality(folded) < p_limit AND EXISTS (SELECT FROM job_additions a WHERE a.marked) THEN
-        folded := folded || reserve_all_marked(p_limit - cardinality(plain) - cardinality(folded), p_worker, p_lease_ms, p_leases,
-                                               p_max_ids, p_careful);
-    END IF;
-    IF cardinality(plain) > 0 THEN
+    due := ARRAY(SELECT j.id FROM jobs j
+                  WHERE j.status = 'PENDING' AND j.run_after >= p_from AND j.run_after <= at
+                  ORDER BY j.run_after, j.id LIMIT p_limit FOR UPDATE SKIP LOCKED);
+    look_ms := extract(epoch FROM clock_timestamp() - at) * 1000;
+    IF p_careful THEN
+        folded := reserve_carefully(due, p_worker, p_lease_ms, p_leases, p_max_ids);
+    ELSIF due <> '{}' THEN
         RETURN QUERY
         UPDATE jobs j SET status = 'RUNNING', lock_token = gen_random_uuid(), worker_id = p_worker,
                attempts = least(j.attempts, 2147483646) + 1, started_at = at, updated_at = at,
                lease_expires_at = at + coalesce((p_leases ->> j.type)::integer, p_lease_ms) * interval '1 ms'
-         WHERE j.id = ANY ((SELECT plain)::bigint[])
+         WHERE j.id = ANY ((SELECT due)::bigint[])
+           AND CASE WHEN j.type = 'PRICE_REFRESH' THEN NOT j.successor AND j.product_count <= p_max_ids
+                                                       AND stands_alone(j.tenant_id, j.catalog_id, j.config, j.product_count)
+                    ELSE true END
         RETURNING j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
                   j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at,
                   NULL::double precision, NULL::double precision, look_ms;
+        GET DIAGNOSTICS taken = ROW_COUNT;
+        IF taken < cardinality(due) THEN
+            FOR job IN SELECT j.id FROM jobs j
+                        WHERE j.id = ANY ((SELECT due)::bigint[]) AND j.status = 'PENDING' ORDER BY j.run_after, j.id LOOP
+                IF reserve_refresh(job, p_worker, p_lease_ms, p_leases, p_max_ids) THEN
+                    folded := folded || job;
+                END IF;
+            END LOOP;
+        ELSIF p_brief THEN
+            RETURN;
+        END IF;
     END IF;
-    IF cardinality(folded) > 0 THEN
+    -- Marked additions whose catalog has no waiting job become a RUNNING job at once. Almost always there are none.
+    IF taken + cardinality(folded) < p_limit AND EXISTS (SELECT FROM job_additions a WHERE a.marked) THEN
+        folded := folded || reserve_all_marked(p_limit - taken - cardinality(folded), p_worker, p_lease_ms, p_leases,
+                                               p_max_ids, p_careful);
+    END IF;
+    IF folded <> '{}' THEN
         RETURN QUERY
         SELECT j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
                j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at,
                NULL::double precision, NULL::double precision, look_ms
           FROM jobs j WHERE j.id = ANY ((SELECT folded)::bigint[]);
     END IF;
-    IF cardinality(plain) + cardinality(folded) < p_limit THEN
+    IF taken + cardinality(folded) < p_limit THEN
         SELECT n.due_ms, n.lease_ms INTO next_due_ms, next_lease_ms FROM next_due(p_from) n;
         RETURN NEXT;
     END IF;
 END $$;
 COMMENT ON FUNCTION :"schema".reserve IS 'For workers: reserves up to p_limit due jobs.';
+
+-- stands_alone: whether a PENDING PRICE_REFRESH whose row is locked can be reserved as it is: nothing has joined it, nothing
+-- is on its way to join it, and no id is in it twice. Else reserve_refresh has to.
+-- locks: catalog (tried, exclusive). Look only then: what a statement sees that began before may be less than there is.
+CREATE OR REPLACE FUNCTION :"schema".stands_alone(p_tenant uuid, p_catalog text, p_config jsonb, p_count integer) RETURNS boolean
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(1853292545, catalog_stripe(p_tenant, p_catalog)) THEN
+        RETURN false;
+    ELSIF EXISTS (SELECT FROM job_additions a WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog) THEN
+        RETURN false;
+    END IF;
+    RETURN p_count <= 1 OR p_count = (SELECT count(DISTINCT x.e) FROM jsonb_array_elements(p_config -> 'productIds') x(e));
+END $$;
+COMMENT ON FUNCTION :"schema".stands_alone IS 'Internal: whether a PRICE_REFRESH can be reserved without a fold.';
+
+-- reserve_carefully: reserves each of these locked PENDING jobs by itself. One that can't be reserved stays as it is.
+-- returns: those that were reserved
+-- locks: as reserve_refresh
+CREATE OR REPLACE FUNCTION :"schema".reserve_carefully(p_due bigint[], p_worker uuid, p_lease_ms integer, p_leases jsonb, p_max_ids integer)
+    RETURNS bigint[]
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+DECLARE
+    at    constant timestamptz := clock_timestamp();
+    taken bigint[] := '{}';
+    r     record;
+BEGIN
+    FOR r IN SELECT j.id, j.type = 'PRICE_REFRESH' AS refresh FROM jobs j WHERE j.id = ANY (p_due) ORDER BY j.run_after, j.id LOOP
+        BEGIN
+            IF NOT r.refresh THEN
+                UPDATE jobs j SET status = 'RUNNING', lock_token = gen_random_uuid(), worker_id = p_worker,
+                       attempts = least(j.attempts, 2147483646) + 1, started_at = at, updated_at = at,
+                       lease_expires_at = at + coalesce((p_leases ->> j.type)::integer, p_lease_ms) * interval '1 ms'
+                 WHERE j.id = r.id;
+                taken := taken || r.id;
+            ELSIF reserve_what_fits(r.id, p_worker, p_lease_ms, p_leases, p_max_ids) THEN
+                taken := taken || r.id;
+            END IF;
+        EXCEPTION WHEN OTHERS THEN
+            RAISE WARNING 'job % can''t be reserved: %', r.id, SQLERRM;
+        END;
+    END LOOP;
+    RETURN taken;
+END $$;
+COMMENT ON FUNCTION :"schema".reserve_carefully IS 'Internal: reserves jobs one by one, passing over those that can''t be.';
 
 -- reserve_refresh: reserves one PENDING PRICE_REFRESH whose row is locked already.
 -- returns: false when it was a successor with nothing to fold yet: gone, or due again a little later

@@ -114,7 +114,7 @@ var rows = []mutation{
 	},
 	{
 		what: "a job that can't be reserved does not stop the others", file: reserveSQL, in: queueTests, run: `TestAJobThatCannot`,
-		old: "            EXCEPTION WHEN OTHERS THEN\n                RAISE WARNING 'job % can''t be reserved: %', r.id, SQLERRM;\n", new: "",
+		old: "        EXCEPTION WHEN OTHERS THEN\n            RAISE WARNING 'job % can''t be reserved: %', r.id, SQLERRM;\n", new: "",
 	},
 	{
 		what: "ids that no row can hold together are taken in parts", file: reserveSQL, in: queueTests, run: `TestIDsThat`,
@@ -122,7 +122,7 @@ var rows = []mutation{
 	},
 	{
 		what: "a job is not reserved before it is due", file: reserveSQL, in: queueTests, run: `TestReserveTells`,
-		old: " AND j.run_after <= at\n              ORDER", new: "\n              ORDER",
+		old: " AND j.run_after <= at\n                  ORDER", new: "\n                  ORDER",
 	},
 	{
 		what: "each reservation has a token of its own", file: reserveSQL, run: `TestALostReservation`, all: true,

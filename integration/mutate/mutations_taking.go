@@ -9,7 +9,7 @@ const (
 var taking = []mutation{
 	{
 		what: "reserve's SKIP LOCKED", file: reserveSQL, run: `TestEveryPair.*/a_job_waits$`,
-		old: "ORDER BY j.run_after, j.id LIMIT p_limit FOR UPDATE SKIP LOCKED LOOP", new: "ORDER BY j.run_after, j.id LIMIT p_limit FOR UPDATE LOOP",
+		old: "ORDER BY j.run_after, j.id LIMIT p_limit FOR UPDATE SKIP LOCKED);", new: "ORDER BY j.run_after, j.id LIMIT p_limit FOR UPDATE);",
 	},
 	{
 		what: "reserve's LIMIT", file: reserveSQL, run: `TestB39`,
@@ -18,6 +18,34 @@ var taking = []mutation{
 	{
 		what: "reserve's READ COMMITTED", file: reserveSQL, run: `TestB43`,
 		old: "IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN\n        RAISE", new: "IF false THEN\n        RAISE",
+	},
+	{
+		what: "a job is not taken as it is while somebody is adding", file: reserveSQL, run: `TestEveryPair.*/a_job_waits$`,
+		old: "    IF NOT pg_try_advisory_xact_lock(1853292545, catalog_stripe(p_tenant, p_catalog)) THEN\n        RETURN false;\n    ELSIF EXISTS", new: "    IF EXISTS",
+	},
+	{
+		what: "the exclusive side of the lock of a job that is taken as it is", file: reserveSQL, run: `TestEveryPair.*/a_job_waits$`,
+		old: "IF NOT pg_try_advisory_xact_lock(1853292545,", new: "IF NOT pg_try_advisory_xact_lock_shared(1853292545,",
+	},
+	{
+		what: "a job that others have joined is not taken as it is", file: reserveSQL, in: queueTests, run: `TestWhatIsNot`,
+		old: "ELSIF EXISTS (SELECT FROM job_additions a WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog) THEN", new: "ELSIF false THEN",
+	},
+	{
+		what: "a job with an id twice is not taken as it is", file: reserveSQL, in: queueTests, run: `TestWhatIsNot`,
+		old: "RETURN p_count <= 1 OR p_count = (SELECT count(DISTINCT x.e) FROM jsonb_array_elements(p_config -> 'productIds') x(e));", new: "RETURN true;",
+	},
+	{
+		what: "a job with more ids than a worker takes is not taken as it is", file: reserveSQL, in: queueTests, run: `TestWhatIsNot`,
+		old: "NOT j.successor AND j.product_count <= p_max_ids\n", new: "NOT j.successor\n",
+	},
+	{
+		what: "a successor is not taken as it is", file: reserveSQL, in: queueTests, run: `TestASuccessorIsNever`,
+		old: "NOT j.successor AND j.product_count <= p_max_ids\n", new: "j.product_count <= p_max_ids\n",
+	},
+	{
+		what: "a brief look that can't have all is a whole one", file: reserveSQL, in: queueTests, run: `TestWhatIsNot`,
+		old: "        ELSIF p_brief THEN\n            RETURN;\n        END IF;\n", new: "        END IF;\n        IF p_brief THEN\n            RETURN;\n        END IF;\n",
 	},
 	{
 		what: "the question whether anybody is adding", file: reserveSQL, run: `TestEveryPair.*/a_job_waits$`,

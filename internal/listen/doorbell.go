@@ -12,7 +12,7 @@ type Cause uint8
 // The causes.
 const (
 	Notified  Cause = iota // a notification told of work
-	Due                    // a due time came
+	Due                    // a due time came, or a time to look that the worker has set itself
 	Poll                   // nothing asked for it: the net under all the others
 	Connected              // listening (again): what was announced before was not heard
 	Overdue                // the own echo did not come back: something may have been missed

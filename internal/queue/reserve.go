@@ -30,8 +30,11 @@ type Reservation struct {
 	// LastFrom is the due time at which the look before this one started: what was due earlier it could not see. It is zero
 	// when that look saw everything, and at the first one.
 	LastFrom time.Time
+	// Brief says that nothing is known of what comes next, though fewer jobs came than were asked for: look again soon.
+	Brief bool
 
-	look time.Duration // how long the server took to find the first job, or that there is none
+	look time.Duration // how long the server took to find the jobs, or that there is none
+	told bool          // the server said what comes next
 }
 
 // emptyLooks counts looks that found nothing although something is due: a row that somebody else holds locked.
@@ -52,38 +55,50 @@ func (e *emptyLooks) wait() time.Duration {
 // Reserve takes at most n due jobs, the longest due first, in one round trip. Jobs is empty, and there is no error, when no
 // job is due. One job that can't be reserved (a trigger of the user's raises, say) doesn't stop the others: see Poisoned.
 func (s *Store) Reserve(ctx context.Context, n int) (Reservation, error) {
+	return s.lookFor(ctx, n, false)
+}
+
+// ReserveBriefly is Reserve for whoever was just told of a job and wants to start it at once. When it gets all that is due, it
+// does not ask what comes next, nor for what others hold locked and for additions without a job: then the Reservation is
+// Brief, and the caller must look again soon.
+func (s *Store) ReserveBriefly(ctx context.Context, n int) (Reservation, error) {
+	return s.lookFor(ctx, n, true)
+}
+
+func (s *Store) lookFor(ctx context.Context, n int, brief bool) (Reservation, error) {
 	ctx, done := s.bound(ctx)
 	defer done()
 	start := s.looks.start()
-	r, err := s.reserve(ctx, n, start.timestamp(), false)
+	r, err := s.reserve(ctx, n, start.timestamp(), false, brief)
 	if err != nil {
 		s.redial(err)
 		if Retryable(err) || SetupProblem(err) {
 			return Reservation{}, fmt.Errorf("reserve: %w", err)
 		}
 		cause := err
-		if r, err = s.reserve(ctx, n, start.timestamp(), true); err != nil {
+		if r, err = s.reserve(ctx, n, start.timestamp(), true, false); err != nil {
 			return Reservation{}, fmt.Errorf("reserve: %w", err)
 		}
 		r.Poisoned = fmt.Errorf("reserve: %w", cause)
 	}
 	r.LastFrom = s.looks.looked(start, r.Jobs, r.look)
 	r.LookBack = s.looks.untilBack()
+	r.Brief = brief && !r.told && len(r.Jobs) < n
 	if len(r.Jobs) > 0 {
 		s.empty.n.Store(0)
 	} else if r.NextDue == 0 {
 		r.NextDue = s.empty.wait()
 	}
-	if len(r.Jobs) < n {
+	if len(r.Jobs) < n && !r.Brief {
 		r.NextDue = s.looks.unseen(start, r.NextDue)
 	}
 	return r, nil
 }
 
-func (s *Store) reserve(ctx context.Context, n int, from pgtype.Timestamptz, careful bool) (Reservation, error) {
+func (s *Store) reserve(ctx context.Context, n int, from pgtype.Timestamptz, careful, brief bool) (Reservation, error) {
 	lease := s.Settings("").Lease
 	r := Reservation{NextLease: -1}
-	rows, err := s.cfg.DB.Query(ctx, s.sql.reserve, n, s.cfg.WorkerID, lease.Milliseconds(), s.leases, s.cfg.MaxIDs, from, careful)
+	rows, err := s.cfg.DB.Query(ctx, s.sql.reserve, n, s.cfg.WorkerID, lease.Milliseconds(), s.leases, s.cfg.MaxIDs, from, careful, brief)
 	if err != nil {
 		return r, err
 	}
@@ -115,7 +130,7 @@ func (s *Store) scan(rows pgx.Rows, r *Reservation) error {
 	}
 	r.look = time.Duration(lookMS * float64(time.Millisecond))
 	if id == nil {
-		r.NextDue, r.NextLease = until(dueMS), until(leaseMS)
+		r.NextDue, r.NextLease, r.told = until(dueMS), until(leaseMS), true
 		return nil
 	}
 	r.Jobs = append(r.Jobs, Job{

@@ -25,7 +25,7 @@ type statements struct {
 func newStatements(schema string) (statements, error) {
 	call := func(function string) string { return render(`SELECT * FROM :"schema".`+function, schema) }
 	s := statements{
-		reserve: call("reserve($1, $2::text::uuid, $3, $4::text::jsonb, $5, $6, $7)"),
+		reserve: call("reserve($1, $2::text::uuid, $3, $4::text::jsonb, $5, $6, $7, $8)"),
 		requeue: call("requeue($1, $2, $3::text::uuid, $4, $5::text::jsonb, $6, $7)"),
 		sweep:   call("sweep()"),
 		barrier: call("barrier($1)"),

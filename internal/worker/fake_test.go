@@ -124,6 +124,15 @@ func (f *fakeStore) enqueue(jobType string, delay, commit time.Duration) int64 {
 	return id
 }
 
+// ReserveBriefly keeps all that it may to itself.
+func (f *fakeStore) ReserveBriefly(ctx context.Context, n int) (queue.Reservation, error) {
+	r, err := f.Reserve(ctx, n)
+	if len(r.Jobs) > 0 && len(r.Jobs) < n {
+		r.Brief, r.NextDue, r.NextLease = true, 0, -1
+	}
+	return r, err
+}
+
 func (f *fakeStore) Reserve(ctx context.Context, n int) (queue.Reservation, error) {
 	if err := f.call(ctx, "Reserve"); err != nil {
 		return queue.Reservation{}, err

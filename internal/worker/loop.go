@@ -16,6 +16,9 @@ const (
 	blockedFirst = 20 * time.Millisecond
 	blockedCap   = time.Second
 
+	// After a brief look a whole one follows within this, once for all brief ones of the time.
+	afterBrief = 20 * time.Millisecond
+
 	// A job that the slow poll found counts as a missed wake-up when it had been due for longer than this: a younger one was
 	// announced at about the moment of the poll.
 	missedAfter = time.Second
@@ -76,7 +79,9 @@ func (r *reserving) step() time.Duration {
 	}
 	armed := r.quiet.armed
 	began := time.Now()
-	res, err := r.look(free)
+	// Whoever sleeps armed knows of all that was there, and is told of all that comes. So the job that woke it is had first, and
+	// all other questions are asked a moment later.
+	res, err := r.look(free, armed && r.causes.Only(listen.Notified))
 	r.stats.reserving(err)
 	if pause, failed := r.failed(&r.looking, err, began, "reserve"); failed {
 		return pause
@@ -100,10 +105,14 @@ func (r *reserving) step() time.Duration {
 }
 
 // look reserves and starts what it got. When a stop came meanwhile, what it got goes back unstarted.
-func (r *reserving) look(n int) (queue.Reservation, error) {
+func (r *reserving) look(n int, brief bool) (queue.Reservation, error) {
 	asked := time.Now()
 	ctx, done := r.statement(r.stop, r.end)
-	res, err := r.store.Reserve(ctx, n)
+	reserve := r.store.Reserve
+	if brief {
+		reserve = r.store.ReserveBriefly
+	}
+	res, err := reserve(ctx, n)
 	took := time.Since(asked)
 	done()
 	if err != nil {
@@ -134,6 +143,9 @@ func (r *reserving) nothingMore(res queue.Reservation) time.Duration {
 		return untilWoken
 	}
 	switch {
+	case res.Brief:
+		r.blocked = 0
+		r.cfg.Bell.RingIn(afterBrief)
 	case res.NextDue != 0:
 		r.blocked = 0
 		if res.NextDue > 0 {

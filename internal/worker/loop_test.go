@@ -228,6 +228,49 @@ func TestAMissingRightIsSaidClearlyAndRetriedSlowly(t *testing.T) {
 	})
 }
 
+func TestAWholeLookFollowsABriefOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bell := listen.NewDoorbell()
+		f := newFake(bell)
+		w, err := New(Config{Store: onlyOne{f}, Bell: bell, Handlers: handle(ok)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- w.Run(ctx, context.Background()) }()
+		time.Sleep(time.Second)
+		f.mu.Lock()
+		f.wants = false // the second job rings no bell: it is one that a brief look may leave
+		f.mu.Unlock()
+		first, second := f.enqueue("t", 0, 0), f.enqueue("t", 0, 0)
+		bell.Ring(listen.Notified)
+		time.Sleep(time.Second)
+		cancel()
+		<-done
+		bell.Close()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if w := waited(f.rows[first].Job); w > time.Millisecond {
+			t.Errorf("the first job waited %v", w)
+		}
+		if row := f.rows[second]; row.status != "completed" || waited(row.Job) > afterBrief+5*time.Millisecond {
+			t.Errorf("the job that the brief look left is %s, waited %v", row.status, waited(row.Job))
+		}
+	})
+}
+
+// onlyOne is a store whose brief looks see one job, and say that it was all.
+type onlyOne struct{ *fakeStore }
+
+func (o onlyOne) ReserveBriefly(ctx context.Context, _ int) (queue.Reservation, error) {
+	r, err := o.fakeStore.Reserve(ctx, 1)
+	if len(r.Jobs) > 0 {
+		r.Brief, r.NextDue, r.NextLease = true, 0, -1
+	}
+	return r, err
+}
+
 func TestAPoisonedJobIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &lines{}
@@ -259,6 +302,10 @@ func (p poisoned) Reserve(ctx context.Context, n int) (queue.Reservation, error)
 	r, err := p.fakeStore.Reserve(ctx, n)
 	r.Poisoned = errors.New("a trigger of the user's")
 	return r, err
+}
+
+func (p poisoned) ReserveBriefly(ctx context.Context, n int) (queue.Reservation, error) {
+	return p.Reserve(ctx, n)
 }
 
 // lines is a log to look at.

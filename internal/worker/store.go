@@ -11,6 +11,8 @@ import (
 type Store interface {
 	// Reserve takes at most n due jobs. What it says of NextDue and NextLease counts when it returns fewer than n.
 	Reserve(ctx context.Context, n int) (queue.Reservation, error)
+	// ReserveBriefly is Reserve at its quickest: when the Reservation is Brief, it says nothing of NextDue and NextLease.
+	ReserveBriefly(ctx context.Context, n int) (queue.Reservation, error)
 	// LookBack looks for what Reserve's looks don't reach, when Reserve said that it is time, and says whether the next one will.
 	LookBack(ctx context.Context) (found bool, err error)
 	Complete(ctx context.Context, done []queue.Completion) (queue.Completions, error)

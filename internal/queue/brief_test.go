@@ -1,0 +1,121 @@
+package queue_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"notifyworker/internal/queue"
+)
+
+func (tb table) reserveBriefly(n int) queue.Reservation {
+	tb.t.Helper()
+	r, err := tb.ReserveBriefly(context.Background(), n)
+	if err != nil {
+		tb.t.Fatal(err)
+	}
+	return r
+}
+
+func TestABriefLookSaysNothingOfWhatComesNext(t *testing.T) {
+	tb := newTable(t)
+	tb.exec(`SELECT notifyworker.enqueue_job('now'), notifyworker.enqueue_job('later', delay => '1 h')`)
+	if r := tb.reserveBriefly(3); len(r.Jobs) != 1 || r.Jobs[0].Type != "now" || !r.Brief {
+		t.Fatalf("got %+v", r)
+	}
+	if r := tb.reserveBriefly(3); len(r.Jobs) != 0 || r.Brief || r.NextDue <= 0 || r.NextLease <= 0 {
+		t.Fatalf("with nothing to have it is a whole look; got %+v", r)
+	}
+	tb.exec(`SELECT notifyworker.enqueue_job('now'), notifyworker.enqueue_job('now')`)
+	if r := tb.reserveBriefly(2); len(r.Jobs) != 2 || r.Brief {
+		t.Fatalf("as many as were asked for is not brief; got %+v", r)
+	}
+}
+
+func TestABriefLookMayLeaveWhatOthersHoldAndWhatIsMarked(t *testing.T) {
+	tb := newTable(t)
+	held := value[int64](tb, `SELECT job_id FROM notifyworker.enqueue_job('held')`)
+	tx, err := tb.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	if _, err := tx.Exec(t.Context(), `SELECT FROM notifyworker.jobs FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	tb.exec(`BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT notifyworker.enqueue_price_refresh('marked', '["p"]'); COMMIT`)
+	tb.exec(`SELECT notifyworker.enqueue_job('free')`)
+	if r := tb.reserveBriefly(5); len(r.Jobs) != 1 || r.Jobs[0].Type != "free" || !r.Brief {
+		t.Fatalf("got %+v", r)
+	}
+	if r := tb.reserve(5); len(r.Jobs) != 1 || r.Jobs[0].CatalogID != "marked" || r.NextDue > 0 {
+		t.Fatalf("the whole look after it: got %+v", r)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r := tb.reserveBriefly(5); len(r.Jobs) != 1 || r.Jobs[0].ID != held {
+		t.Fatalf("got %+v", r)
+	}
+}
+
+// A price refresh that nothing joins is reserved as it is, like any job; every other one goes the long way.
+func TestWhatIsNotAsItWasEnqueuedIsFolded(t *testing.T) {
+	for name, c := range map[string]struct {
+		setup, want string
+		brief       bool
+	}{
+		"alone":           {`SELECT notifyworker.enqueue_price_refresh('c', '["a", 1, "1"]')`, `["a", 1, "1"]`, true},
+		"without ids":     {`SELECT notifyworker.enqueue_price_refresh('c', '[]')`, `[]`, true},
+		"joined":          {`SELECT notifyworker.enqueue_price_refresh('c', '["a"]'); SELECT notifyworker.enqueue_price_refresh('c', '["b"]')`, `["a", "b"]`, false},
+		"an id twice":     {`INSERT INTO notifyworker.jobs (type, config) VALUES ('PRICE_REFRESH', '{"catalogId": "c", "productIds": ["a", "b", "a"]}')`, `["a", "b"]`, false},
+		"above the bound": {`SELECT notifyworker.enqueue_price_refresh('c', '["a", "b", "c", "d"]')`, `["a", "b", "c"]`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tb := newTable(t, func(c *queue.Config) { c.MaxIDs = 3 })
+			tb.exec(c.setup)
+			r := tb.reserveBriefly(5)
+			if len(r.Jobs) != 1 || r.Brief != c.brief {
+				t.Fatalf("got %+v", r)
+			}
+			j := r.Jobs[0]
+			if got := value[string](tb, `SELECT config -> 'productIds' FROM notifyworker.jobs WHERE id = $1`, j.ID); got != c.want {
+				t.Errorf("the job has the ids %s, want %s", got, c.want)
+			}
+			if got := value[string](tb, `SELECT ($1::jsonb -> 'productIds')::text`, string(j.Config)); got != c.want {
+				t.Errorf("the worker was given %s, want %s", got, c.want)
+			}
+			if j.Attempt != 1 || j.Token == "" || j.LeaseUntil.IsZero() {
+				t.Errorf("got %+v", j)
+			}
+		})
+	}
+}
+
+func TestASuccessorIsNeverReservedAsItIs(t *testing.T) {
+	tb := newTable(t)
+	tb.exec(`INSERT INTO notifyworker.jobs (type, config, successor) VALUES ('PRICE_REFRESH', '{"catalogId": "c", "productIds": []}', true)`)
+	if r := tb.reserveBriefly(5); len(r.Jobs) != 0 {
+		t.Fatalf("got %+v", r)
+	}
+	if n := value[int](tb, `SELECT count(*) FROM notifyworker.jobs`); n != 0 {
+		t.Error("nobody waits for the successor, and yet it is there")
+	}
+}
+
+func TestABriefLookPassesOverAJobThatCannotBeReserved(t *testing.T) {
+	tb := newTable(t)
+	tb.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$;
+		CREATE TRIGGER refuse BEFORE UPDATE ON notifyworker.jobs FOR EACH ROW WHEN (NEW.type = 'bad') EXECUTE FUNCTION refuse()`)
+	tb.exec(`SELECT notifyworker.enqueue_job('bad'), notifyworker.enqueue_job('good')`)
+	r := tb.reserveBriefly(5)
+	if types := slices.Collect(func(yield func(string) bool) {
+		for _, j := range r.Jobs {
+			if !yield(j.Type) {
+				return
+			}
+		}
+	}); !slices.Equal(types, []string{"good"}) || r.Poisoned == nil || r.Brief {
+		t.Fatalf("got %+v", r)
+	}
+}
