@@ -1,0 +1,102 @@
+package queue_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	plainInsert = `INSERT INTO notifyworker.jobs (type) VALUES ('bench')`
+	plainUpdate = `UPDATE notifyworker.jobs SET status = 'RUNNING', lock_token = gen_random_uuid(), worker_id = '` + workerA + `',
+		       attempts = attempts + 1, started_at = clock_timestamp(), updated_at = now(), lease_expires_at = clock_timestamp() + interval '30 s'
+		 WHERE id = (SELECT id FROM notifyworker.jobs WHERE status = 'PENDING' AND run_after <= now() ORDER BY run_after, id LIMIT 1 FOR UPDATE SKIP LOCKED)
+		RETURNING id, config, lock_token`
+
+	noRules     = `ALTER TABLE notifyworker.jobs DROP CONSTRAINT jobs_sound;`
+	noTriggers  = `DROP TRIGGER jobs_freeze ON notifyworker.jobs; DROP TRIGGER jobs_guard_pending ON notifyworker.jobs; DROP TRIGGER jobs_guard_pending_again ON notifyworker.jobs; DROP TRIGGER jobs_announce_update ON notifyworker.jobs;`
+	noHistories = `DROP INDEX notifyworker.jobs_stats_idx, notifyworker.jobs_type_tenant_created_idx, notifyworker.jobs_price_refresh_pending_catalog_uq, notifyworker.jobs_lease_idx;`
+
+	// The least that can be reserved from.
+	floorTable = `DROP TABLE notifyworker.jobs CASCADE;
+		CREATE TABLE notifyworker.jobs (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, type text, status text NOT NULL DEFAULT 'PENDING', config jsonb NOT NULL DEFAULT '{}',
+			lock_token uuid, run_after timestamptz NOT NULL DEFAULT now(), started_at timestamptz);
+		CREATE INDEX ON notifyworker.jobs (run_after, id) WHERE status = 'PENDING'`
+	floorUpdate = `UPDATE notifyworker.jobs SET status = 'RUNNING', lock_token = gen_random_uuid(), started_at = clock_timestamp()
+		 WHERE id = (SELECT id FROM notifyworker.jobs WHERE status = 'PENDING' AND run_after <= now() ORDER BY run_after, id LIMIT 1 FOR UPDATE SKIP LOCKED)
+		RETURNING id, config, lock_token`
+)
+
+// BenchmarkParts reserves single jobs in turns from tables that lack one thing or another, and reports for each the first quartile
+// of microseconds from question to answer: what that thing costs a reservation.
+func BenchmarkParts(b *testing.B) {
+	parts := []*part{
+		{name: "floor", change: floorTable, reserve: floorUpdate},
+		{name: "UPDATE-bare-table", change: noRules + noTriggers + noHistories, reserve: plainUpdate},
+		{name: "UPDATE-no-rules", change: noRules, reserve: plainUpdate},
+		{name: "UPDATE-no-triggers", change: noTriggers, reserve: plainUpdate},
+		{name: "UPDATE-two-indexes", change: noHistories, reserve: plainUpdate},
+		{name: "UPDATE", reserve: plainUpdate},
+		{name: "reserve-brief", reserve: `SELECT * FROM notifyworker.reserve(8, '` + workerA + `', 30000, p_brief => true)`},
+		{name: "reserve", reserve: `SELECT * FROM notifyworker.reserve(8, '` + workerA + `', 30000)`},
+	}
+	for _, p := range parts {
+		p.begin(b)
+	}
+	for b.Loop() {
+		for _, i := range rand.Perm(len(parts)) {
+			parts[i].once(b)
+		}
+	}
+	for _, p := range parts {
+		slices.Sort(p.took)
+		b.ReportMetric(float64(p.took[len(p.took)/4].Nanoseconds())/1000, "µs/"+p.name)
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+type part struct {
+	name, change, reserve string
+	conn                  *pgx.Conn
+	took                  []time.Duration
+}
+
+func (p *part) begin(b *testing.B) {
+	tb := newTable(b)
+	c, err := tb.pool.Acquire(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(c.Release)
+	p.conn = c.Conn()
+	for sql := range strings.SplitSeq(p.change, ";") {
+		p.exec(b, sql)
+	}
+}
+
+func (p *part) exec(b *testing.B, sql string) {
+	if _, err := p.conn.Exec(b.Context(), sql); err != nil {
+		b.Fatalf("%s: %s: %v", p.name, sql, err)
+	}
+}
+
+func (p *part) once(b *testing.B) {
+	p.exec(b, plainInsert)
+	began := time.Now()
+	rows, err := p.conn.Query(b.Context(), p.reserve)
+	if err != nil {
+		b.Fatal(p.name, err)
+	}
+	n := 0
+	for rows.Next() {
+		n++
+	}
+	if p.took = append(p.took, time.Since(began)); rows.Err() != nil || n == 0 {
+		b.Fatal(p.name, n, rows.Err())
+	}
+	p.exec(b, `DELETE FROM notifyworker.jobs`)
+}
