@@ -95,7 +95,7 @@ func TestWhatIsNotAsItWasEnqueuedIsFolded(t *testing.T) {
 func TestASuccessorIsNeverReservedAsItIs(t *testing.T) {
 	tb := newTable(t)
 	tb.exec(`INSERT INTO notifyworker.jobs (type, config, successor) VALUES ('PRICE_REFRESH', '{"catalogId": "c", "productIds": []}', true)`)
-	if r := tb.reserveBriefly(5); len(r.Jobs) != 0 {
+	if r := tb.reserveBriefly(5); len(r.Jobs) != 0 || r.Poisoned != nil {
 		t.Fatalf("got %+v", r)
 	}
 	if n := value[int](tb, `SELECT count(*) FROM notifyworker.jobs`); n != 0 {
