@@ -46,6 +46,9 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION :"schema".check_full IS 'Raises 22023 with a hint unless config.full is true, false, null or missing.';
 
+-- The triggers' WHEN are as short as can be, and the functions ask the rest: PostgreSQL reads and prepares a WHEN anew for each
+-- statement, at a cost that grows with its length, and for nearly all statements it is false.
+
 -- guard_price_refresh: before a PRICE_REFRESH is inserted or becomes PENDING.
 -- locks: catalog (shared), creating (tried): so a raw INSERT or UPDATE is in the protocol, and an enqueue that meets it does
 -- not wait for it on the unique index. Generated columns are still NULL here: the key comes from config.
@@ -55,6 +58,11 @@ DECLARE
     stripe integer;
 BEGIN
     IF TG_OP = 'INSERT' THEN
+        -- A successor takes the place of a job that the same transaction has just reserved: its slot is ours, and a lock here
+        -- could make two reservations wait for each other.
+        IF NEW.successor THEN
+            RETURN NEW;
+        END IF;
         IF jsonb_typeof(NEW.config -> 'catalogId') <> 'string' THEN
             RAISE EXCEPTION 'config.catalogId is a JSON %, not a string', jsonb_typeof(NEW.config -> 'catalogId')
                 USING ERRCODE = 'invalid_parameter_value', HINT = 'Write {"catalogId": "…", "productIds": […]}.';
@@ -62,6 +70,8 @@ BEGIN
         PERFORM check_catalog_id(NEW.config ->> 'catalogId');
         PERFORM check_product_ids(NEW.config -> 'productIds');
         PERFORM check_full(NEW.config);
+    ELSIF NEW.type <> 'PRICE_REFRESH' OR OLD.status = 'PENDING' THEN
+        RETURN NEW;
     END IF;
     IF NEW.status = 'PENDING' THEN
         stripe := catalog_stripe(NEW.tenant_id, NEW.config ->> 'catalogId');
@@ -75,24 +85,18 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION :"schema".guard_price_refresh IS 'Trigger: puts every writer of a PENDING PRICE_REFRESH under the catalog''s lock, and refuses a config without catalog or ids.';
 
--- A successor takes the place of a job that the same transaction has just reserved: its slot is ours, and a lock here could
--- make two reservations wait for each other.
 CREATE OR REPLACE TRIGGER jobs_guard_insert BEFORE INSERT ON :"schema".jobs
-    FOR EACH ROW WHEN (NEW.type = 'PRICE_REFRESH' AND NOT NEW.successor)
+    FOR EACH ROW WHEN (NEW.type = 'PRICE_REFRESH')
     EXECUTE FUNCTION :"schema".guard_price_refresh();
 CREATE OR REPLACE TRIGGER jobs_guard_pending BEFORE UPDATE OF status ON :"schema".jobs
-    FOR EACH ROW WHEN (NEW.type = 'PRICE_REFRESH' AND NEW.status = 'PENDING' AND OLD.status <> 'PENDING')
+    FOR EACH ROW WHEN (NEW.status = 'PENDING')
     EXECUTE FUNCTION :"schema".guard_price_refresh();
 
--- guard_price_refresh_again: somebody else's first job was open when this raw INSERT or UPDATE began, which has then waited
--- for it on the unique index, and that one was rolled back. Now it is this transaction whose first job is open: without
--- "creating", the next enqueue would wait for it.
+-- take_creating: the lock "creating" of a stripe, for who has missed it once in this transaction.
 -- locks: creating. Who ended lets go of his row a moment before his advisory locks, so it is waited for, for 50 ms at most
 --        and once a transaction: another catalog of the stripe may be why it can't be had.
-CREATE OR REPLACE FUNCTION :"schema".guard_price_refresh_again() RETURNS trigger
+CREATE OR REPLACE FUNCTION :"schema".take_creating(stripe integer) RETURNS void
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET lock_timeout = '50ms' AS $$
-DECLARE
-    stripe constant integer := catalog_stripe(NEW.tenant_id, NEW.catalog_id);
 BEGIN
     IF NOT pg_try_advisory_xact_lock(1853292546, stripe) AND current_setting('notifyworker.creating_missed', true) = 'once' THEN
         BEGIN
@@ -101,17 +105,30 @@ BEGIN
             PERFORM set_config('notifyworker.creating_missed', 'often', true);
         END;
     END IF;
+END $$;
+COMMENT ON FUNCTION :"schema".take_creating IS 'Internal: waits a moment for the lock that guard_price_refresh could not get.';
+
+-- guard_price_refresh_again: somebody else's first job was open when this raw INSERT or UPDATE began, which has then waited
+-- for it on the unique index, and that one was rolled back. Now it is this transaction whose first job is open: without
+-- "creating", the next enqueue would wait for it.
+-- locks: see take_creating
+CREATE OR REPLACE FUNCTION :"schema".guard_price_refresh_again() RETURNS trigger
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+BEGIN
+    IF current_setting('notifyworker.creating_missed', true) IN ('once', 'often')
+       AND NEW.type = 'PRICE_REFRESH' AND NEW.status = 'PENDING'
+       AND OLD.status IS DISTINCT FROM 'PENDING' AND NOT (TG_OP = 'INSERT' AND NEW.successor) THEN
+        PERFORM take_creating(catalog_stripe(NEW.tenant_id, NEW.catalog_id));
+    END IF;
     RETURN NULL;
 END $$;
 COMMENT ON FUNCTION :"schema".guard_price_refresh_again IS 'Trigger: takes the lock that guard_price_refresh could not get before the row was written.';
 
 CREATE OR REPLACE TRIGGER jobs_guard_insert_again AFTER INSERT ON :"schema".jobs
-    FOR EACH ROW WHEN (NEW.type = 'PRICE_REFRESH' AND NEW.status = 'PENDING' AND NOT NEW.successor
-                       AND current_setting('notifyworker.creating_missed', true) IN ('once', 'often'))
+    FOR EACH ROW WHEN (NEW.type = 'PRICE_REFRESH')
     EXECUTE FUNCTION :"schema".guard_price_refresh_again();
 CREATE OR REPLACE TRIGGER jobs_guard_pending_again AFTER UPDATE OF status ON :"schema".jobs
-    FOR EACH ROW WHEN (NEW.type = 'PRICE_REFRESH' AND NEW.status = 'PENDING' AND OLD.status <> 'PENDING'
-                       AND current_setting('notifyworker.creating_missed', true) IN ('once', 'often'))
+    FOR EACH ROW WHEN (NEW.status = 'PENDING')
     EXECUTE FUNCTION :"schema".guard_price_refresh_again();
 
 -- freeze_job: inputs don't change once a job is reserved, and a waiting PRICE_REFRESH stays with its catalog, or the

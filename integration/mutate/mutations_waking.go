@@ -5,23 +5,23 @@ const notifySQL = "triggers/25_notify.sql"
 // waking is notify, wish, barrier.
 var waking = []mutation{
 	{
-		what: "a commit's shared barrier", file: notifySQL, run: `TestNoWakeUp`,
+		what: "a commit's shared barrier", file: notifySQL, run: `TestNoWakeUp`, all: true,
 		old: "\n       AND pg_try_advisory_xact_lock_shared(1853292547, hashtext(:'schema')) THEN", new: " THEN",
 	},
 	{
-		what: "a commit only tries the barrier", file: notifySQL, run: `TestACommitNotifies`,
+		what: "a commit only tries the barrier", file: notifySQL, run: `TestACommitNotifies`, all: true,
 		old: "\n       AND pg_try_advisory_xact_lock_shared(1853292547, hashtext(:'schema')) THEN", new: "\n       AND pg_advisory_xact_lock_shared(1853292547, hashtext(:'schema')) IS NOT NULL THEN",
 	},
 	{
 		what: "a commit that does not get the barrier notifies", file: notifySQL, run: `TestACommitNotifies`,
-		old: "    RETURN true;\nEND $$;\nCOMMENT ON FUNCTION :\"schema\".somebody_sleeps", new: "    RETURN current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted');\nEND $$;\nCOMMENT ON FUNCTION :\"schema\".somebody_sleeps",
+		old: "            RETURN NULL;\n        END IF;\n    END IF;\n    IF TG_TABLE_NAME", new: "            RETURN NULL;\n        END IF;\n    ELSIF current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') THEN\n        RETURN NULL;\n    END IF;\n    IF TG_TABLE_NAME",
 	},
 	{
 		what: "the look whether anybody wishes", file: notifySQL, run: `TestNobodyIsTold`,
-		old: "RETURN EXISTS (SELECT FROM workers w WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '1 minute');", new: "RETURN true;",
+		old: "IF NOT EXISTS (SELECT FROM workers w WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '1 minute') THEN", new: "IF false THEN",
 	},
 	{
-		what: "no look at an old snapshot", file: notifySQL, run: `TestNoWakeUp`,
+		what: "no look at an old snapshot", file: notifySQL, run: `TestNoWakeUp`, all: true,
 		old: "IF current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')\n       AND pg_try", new: "IF pg_try",
 	},
 	{
@@ -38,15 +38,15 @@ var waking = []mutation{
 	},
 	{
 		what: "the announcement of a new job", file: notifySQL, run: `TestNoWakeUp`,
-		old: "    FOR EACH ROW WHEN (NEW.status = 'PENDING')\n", new: "    FOR EACH ROW WHEN (false)\n",
+		old: "    FOR EACH ROW EXECUTE FUNCTION", new: "    FOR EACH ROW WHEN (false) EXECUTE FUNCTION",
 	},
 	{
 		what: "the announcement of a job that is due earlier", file: notifySQL, run: `TestNoWakeUp`,
-		old: "(OLD.status <> 'PENDING' OR NEW.run_after < OLD.run_after)", new: "OLD.status <> 'PENDING'",
+		old: "(OLD.status = 'PENDING' AND NEW.run_after >= OLD.run_after)", new: "OLD.status = 'PENDING'",
 	},
 	{
 		what: "the announcement of a job that comes back", file: notifySQL, run: `TestNoWakeUp`,
-		old: "(OLD.status <> 'PENDING' OR NEW.run_after < OLD.run_after)", new: "NEW.run_after < OLD.run_after",
+		old: "(OLD.status = 'PENDING' AND NEW.run_after >= OLD.run_after)", new: "NEW.run_after >= OLD.run_after",
 	},
 	{
 		what: "the announcement of a marked addition", file: notifySQL, run: `TestNoWakeUp`,
@@ -57,7 +57,7 @@ var waking = []mutation{
 		old: "hashtext(:'schema')", new: "0",
 	},
 	{
-		what: "only who wishes it is told", file: notifySQL, run: `TestNobodyIsTold`,
+		what: "only who wishes it is told", file: notifySQL, run: `TestNobodyIsTold`, all: true,
 		old: "WHERE w.wants_notify AND w.last_beat", new: "WHERE w.last_beat",
 	},
 	{

@@ -23,7 +23,10 @@ const (
 )
 
 // A commit that notifies whether anybody wants to know or not.
-const alwaysSQL = `CREATE OR REPLACE FUNCTION :"schema".somebody_sleeps() RETURNS boolean LANGUAGE sql RETURN true`
+const alwaysSQL = `CREATE OR REPLACE FUNCTION :"schema".announce_work() RETURNS trigger LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$ BEGIN
+IF TG_TABLE_NAME = 'jobs' THEN PERFORM announce(NEW.type, NEW.tenant_id, NEW.catalog_id, NEW.run_after);
+ELSE PERFORM announce('PRICE_REFRESH', NEW.tenant_id, NEW.catalog_id, NEW.run_after); END IF;
+RETURN NULL; END $$`
 
 const bareSQL = `ALTER TABLE :"schema".jobs DISABLE TRIGGER USER; ALTER TABLE :"schema".job_additions DISABLE TRIGGER USER`
 

@@ -178,3 +178,35 @@ func TestAWaitingPriceRefreshStaysWithItsCatalog(t *testing.T) {
 	tb.exec(`SELECT notifyworker.enqueue_job('t')`)
 	tb.refused(`UPDATE notifyworker.jobs SET type = 'PRICE_REFRESH', config = '{"catalogId": "e", "productIds": []}' WHERE type = 't'`, "55000")
 }
+
+// The guard's triggers fire for every row that is PENDING after an UPDATE of its status. Their function asks the rest.
+func TestAnUpdateThatLeavesNoMoreToWaitForTakesNoCatalogsLock(t *testing.T) {
+	for name, update := range map[string]string{
+		"a waiting price refresh":   `UPDATE notifyworker.jobs SET status = 'PENDING', run_after = now() WHERE type = 'PRICE_REFRESH'`,
+		"a job that is no refresh":  `UPDATE notifyworker.jobs SET status = 'PENDING', lock_token = NULL, lease_expires_at = NULL, worker_id = NULL WHERE type = 'x'`,
+		"a job that goes on to run": `UPDATE notifyworker.jobs SET status = 'RUNNING' WHERE type = 'x'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			tb := newTable(t)
+			tb.exec(`INSERT INTO notifyworker.jobs (type, config) VALUES ('x', '{"catalogId": "c"}')`)
+			tb.one()
+			tb.enqueue("c", `["p1"]`)
+			tx, err := tb.pool.Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tx.Rollback(t.Context()) //nolint:errcheck // it is for nothing
+			tag, err := tx.Exec(t.Context(), update)
+			if err != nil || tag.RowsAffected() != 1 {
+				t.Fatal(tag, err)
+			}
+			var n int
+			if err := tx.QueryRow(t.Context(), `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND classid IN (1853292545, 1853292546)`).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			if n != 0 {
+				t.Errorf("it holds %d locks", n)
+			}
+		})
+	}
+}
