@@ -102,13 +102,14 @@ func (h house) worker(t *testing.T) {
 		}
 	}
 	check("register", s.Register(ctx, queue.WorkerInfo{Host: "h", PID: 1, Version: "v", Slots: 4}))
-	_, err = s.Beat(ctx, 0, "echo", "n")
+	_, err = s.Beat(ctx, queue.Sign{EchoChannel: "echo", Nonce: "n"})
 	check("beat", err)
 	check("want notify", s.WantNotify(ctx, true))
 	_, err = s.Barrier(ctx)
 	check("barrier", err)
 
 	conn := h.login("notifyworker_worker")
+	h.must(conn, `BEGIN; SELECT :"schema".take_seat(); LOCK TABLE :"schema".seat_1 IN SHARE UPDATE EXCLUSIVE MODE; ROLLBACK; SELECT :"schema".fill_seats(true)`)
 	h.must(conn, `LISTEN notifyworker; SELECT :"schema".enqueue_price_refresh('w', '["p"]'), :"schema".enqueue_job('x'), :"schema".enqueue_job('y'), :"schema".enqueue_job('z')`)
 	h.must(conn, `BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT :"schema".enqueue_price_refresh('w2', '["p"]'); COMMIT`)
 	r, err := s.Reserve(ctx, 100)

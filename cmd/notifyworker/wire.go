@@ -62,10 +62,10 @@ func (s workerSettings) work(stop, end context.Context, on shard, watch *observe
 	bell := listen.NewDoorbell()
 	lc := listen.Config{
 		Bell: bell, Mode: listen.Notify, PollEvery: s.pollEvery, Conn: ears, Channel: s.schema,
-		EchoChannel: "notifyworker_echo_" + id, Log: log.With().Str("part", "listen").Logger(),
+		EchoChannel: "notifyworker_echo_" + id, Seats: s.schema, Log: log.With().Str("part", "listen").Logger(),
 	}
 	if s.polling {
-		lc.Mode, lc.EchoChannel = listen.PollingOnly, ""
+		lc.Mode, lc.EchoChannel, lc.Seats = listen.PollingOnly, "", ""
 	}
 	var w *worker.Worker // made below, before the listener runs
 	lc.Turn = func(key string) time.Duration { return w.Turn(key) }
@@ -81,7 +81,7 @@ func (s workerSettings) work(stop, end context.Context, on shard, watch *observe
 		Store: store, Bell: bell, Handlers: handlers, Types: s.types, ID: id,
 		Info:    queue.WorkerInfo{Host: host, PID: os.Getpid(), Version: version()},
 		Polling: s.polling, Slots: s.slots, DrainTimeout: noneIsNegative(s.drain), EchoChannel: lc.EchoChannel, Beaten: listener.EchoSent,
-		Maintain: maintain, Log: log.With().Str("part", "worker").Logger(),
+		Seat: listener, Maintain: maintain, Log: log.With().Str("part", "worker").Logger(),
 	})
 	if err != nil {
 		return err

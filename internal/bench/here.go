@@ -41,7 +41,7 @@ func (r *run) workHere(ctx context.Context, c *contender) error {
 		if err != nil {
 			return err
 		}
-		lc.Mode, lc.Conn, lc.Channel, lc.EchoChannel = listen.Notify, conn, c.schema, listen.EchoChannel(id)
+		lc.Mode, lc.Conn, lc.Channel, lc.EchoChannel, lc.Seats = listen.Notify, conn, c.schema, listen.EchoChannel(id), c.schema
 	}
 	var w *worker.Worker // made below, before the listener runs
 	lc.Turn = func(key string) time.Duration { return w.Turn(key) }
@@ -52,7 +52,7 @@ func (r *run) workHere(ctx context.Context, c *contender) error {
 	w, err = worker.New(worker.Config{
 		Store: store, Bell: bell, ID: id, Handlers: map[string]queue.Handler{jobType: queueHandler(c.starts.Handle), queue.TypePriceRefresh: queueHandler(c.starts.Handle)},
 		Info: queue.WorkerInfo{Host: "bench", PID: os.Getpid(), Version: "bench"}, Polling: c.poll > 0, Slots: c.slots,
-		EchoChannel: lc.EchoChannel, Beaten: listener.EchoSent, DrainTimeout: time.Second, Log: log,
+		EchoChannel: lc.EchoChannel, Beaten: listener.EchoSent, Seat: listener, DrainTimeout: time.Second, Log: log,
 	})
 	if err != nil {
 		return err

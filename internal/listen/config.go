@@ -32,6 +32,10 @@ type Config struct {
 	EchoEvery   time.Duration // between calls of SendEcho; 0 means 4s
 	EchoTimeout time.Duration // an echo that takes longer is overdue; 0 means 2s
 
+	// Seats is the schema whose function take_seat gives out the few seats of those who listen in a large fleet, see
+	// Everybody. "": this process always listens.
+	Seats string
+
 	// Turn says how long to wait before ringing for what another session announced under a key: 0 for whoever's turn it is
 	// among the processes that hear it, a moment for the others. Nil means that it is always this one's.
 	Turn func(key string) time.Duration
@@ -49,6 +53,9 @@ func EchoChannel(id string) string {
 }
 
 const (
+	defaultName = "notifyworker listen"
+	seatName    = "notifyworker seat"
+
 	defaultEchoEvery   = 4 * time.Second
 	defaultEchoTimeout = 2 * time.Second
 	defaultPoll        = 30 * time.Second
@@ -134,7 +141,7 @@ func checkChannel(name string) error {
 func hardened(from *pgx.ConnConfig) *pgx.ConnConfig {
 	c := from.Copy()
 	if c.RuntimeParams["application_name"] == "" {
-		c.RuntimeParams["application_name"] = "notifyworker listen"
+		c.RuntimeParams["application_name"] = defaultName
 	}
 	if c.ConnectTimeout == 0 || c.ConnectTimeout > connectTimeout {
 		c.ConnectTimeout = connectTimeout

@@ -10,5 +10,8 @@
 // its pool, and a connection that does not hear it is replaced. While notifications can't be had, the Listener says why and
 // polls more often.
 //
+// Of many processes only a few listen at a time: those that have a seat. The others wait for one in reserve (seat.go), on a
+// connection of its own (session.go).
+//
 // Start reading at doorbell.go, then listener.go (the life of the connection), tend.go and hint.go (what a payload may say).
 package listen

@@ -17,10 +17,12 @@ const (
 	Connected              // listening (again): what was announced before was not heard
 	Overdue                // the own echo did not come back: something may have been missed
 	Nudged                 // another part of this process knows of work
+	Unheard                // work was due, and nobody seemed to hear of it
+	Seated                 // a seat was had, which somebody left who could take no more
 	causes
 )
 
-var causeNames = [causes]string{"notified", "due", "poll", "connected", "overdue", "nudged"}
+var causeNames = [causes]string{"notified", "due", "poll", "connected", "overdue", "nudged", "unheard", "seated"}
 
 // String is the name that logs and metrics use.
 func (c Cause) String() string {

@@ -16,9 +16,12 @@ import (
 const readOnlyTransaction = "25006"
 
 // established takes note that LISTEN stands on conn.
-func (l *Listener) established(conn *pgx.Conn, check sessionCheck) {
+func (l *Listener) established(ctx context.Context, conn *pgx.Conn, check sessionCheck) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if ctx.Err() != nil { // it may not listen any more
+		return
+	}
 	now := time.Now()
 	if !check.listening {
 		l.retry.deaf++
@@ -32,16 +35,23 @@ func (l *Listener) established(conn *pgx.Conn, check sessionCheck) {
 	l.state.Connects++
 	l.state.LastConnect = now
 	l.between = l.pooler(conn, check)
-	if !l.swallowed { // else only hearing something is a proof of the contrary
+	switch {
+	case !l.swallowed:
 		l.retry.deaf = 0
 		l.turn(Listening, "")
+	case l.state.Hearing == Reserve: // only hearing something is a proof of the contrary
+		l.turn(Deaf, "LISTEN was accepted, but nothing was heard the last time"+l.between)
 	}
+	l.isReady()
+	l.cfg.Bell.Ring(Connected) // LISTEN first, then look: nothing falls between
+}
+
+func (l *Listener) isReady() {
 	select {
 	case <-l.ready:
 	default:
 		close(l.ready)
 	}
-	l.cfg.Bell.Ring(Connected) // LISTEN first, then look: nothing falls between
 }
 
 // pooler is what to add to the reason should this connection prove deaf.
@@ -133,14 +143,17 @@ func (l *Listener) turn(to Hearing, reason string) {
 	}
 	l.state.Hearing, l.state.Reason = to, reason
 	l.state.PollEvery = l.cfg.PollEvery
-	if to != Listening {
+	if to != Listening && to != Reserve {
 		l.state.PollEvery = min(l.cfg.PollEvery, l.cfg.FallbackPollEvery)
 	}
 	l.wakeTend()
+	l.moves()
 	switch {
+	case from == Reserve && to == Listening, to == Reserve: // a matter of course
+		l.cfg.Log.Debug().Stringer("now", to).Str("reason", reason).Msg("seats have changed hands")
 	case to == Listening:
 		l.cfg.Log.Info().Str("channel", l.cfg.Channel).Uint32("backend_pid", l.state.BackendPID).Msg("listening for notifications")
-	case to == Connecting && from == Listening:
+	case to == Connecting && (from == Listening || from == Reserve):
 		l.cfg.Log.Info().Str("reason", reason).Msg("listening connection lost, reconnecting")
 	default:
 		l.cfg.Log.Warn().Str("reason", reason).

@@ -32,6 +32,7 @@ type Listener struct {
 	retry     retry
 	between   string          // what a deaf connection is blamed on, "" when nothing is known
 	closing   <-chan struct{} // the previous connection's clean-up
+	seat      seat
 }
 
 // New checks a configuration and says all that is wrong with it at once.
@@ -41,6 +42,7 @@ func New(cfg Config) (*Listener, error) {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	l := &Listener{cfg: cfg, ready: make(chan struct{}), poke: make(chan struct{}, 1)}
+	l.seat.wanted = true
 	l.state = State{Mode: cfg.Mode, PollEvery: cfg.PollEvery, Since: time.Now()}
 	if cfg.Mode == PollingOnly {
 		l.state.Hearing, l.state.Reason = Polling, "as configured"
@@ -72,6 +74,9 @@ func (l *Listener) Run(ctx context.Context) error {
 		close(l.ready)
 	} else {
 		g.Go(func() error { return l.listen(ctx) })
+		if l.cfg.Seats != "" {
+			g.Go(func() error { return l.takeSeats(ctx) })
+		}
 		if l.cfg.SendEcho != nil {
 			g.Go(func() error { return l.sendEchoes(ctx) })
 		}
@@ -92,9 +97,14 @@ func (l *Listener) listen(ctx context.Context) error {
 	if l.cfg.EchoChannel != "" {
 		pl.Handle(l.cfg.EchoChannel, handler{l})
 	}
-	err := pl.Listen(ctx)
-	l.awaitCleanup(context.WithoutCancel(ctx))
-	return err
+	for {
+		may, err := l.mayListen(ctx)
+		if err != nil {
+			l.awaitCleanup(context.WithoutCancel(ctx))
+			return err
+		}
+		_ = pl.Listen(may) // until then: other errors are for LogError
+	}
 }
 
 // connect is pgxlisten's: wait as the last failures demand, dial, and set the session up.
@@ -154,7 +164,7 @@ func (h handler) HandleBacklog(ctx context.Context, _ string, conn *pgx.Conn) er
 		return fmt.Errorf("ask whether LISTEN stands: %w", err)
 	}
 	_ = conn.PgConn().Conn().SetDeadline(time.Time{})
-	l.established(conn, check)
+	l.established(ctx, conn, check)
 	return nil
 }
 

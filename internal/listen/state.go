@@ -31,9 +31,10 @@ const (
 	Listening                 // LISTEN stands, and nothing speaks against it
 	Deaf                      // LISTEN was refused, or accepted without anything being heard: State.Reason says why
 	Polling                   // not wanted: the mode is PollingOnly
+	Reserve                   // enough others listen, or this process does not want to: see Config.Seats
 )
 
-var hearingNames = [...]string{"connecting", "listening", "deaf", "polling"}
+var hearingNames = [...]string{"connecting", "listening", "deaf", "polling", "reserve"}
 
 // String is the name that logs and metrics use.
 func (h Hearing) String() string {
@@ -68,6 +69,9 @@ func (s State) Heard() bool { return s.Hearing == Listening }
 func (s State) String() string {
 	if s.Hearing == Listening {
 		return fmt.Sprintf("listening since %s, looking every %v besides", s.Since.Format(time.RFC3339), s.PollEvery)
+	}
+	if s.Hearing == Reserve {
+		return fmt.Sprintf("in reserve since %s, looking every %v: %s", s.Since.Format(time.RFC3339), s.PollEvery, s.Reason)
 	}
 	if s.Hearing == Polling {
 		return fmt.Sprintf("polling every %v", s.PollEvery)

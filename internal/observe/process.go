@@ -15,7 +15,7 @@ var (
 	returnCauses   = []string{"refused", "failed", "permanent", "released"}
 	outcomes       = []string{"completed", "completed_with_errors", "concluded", "requeued", "merged", "dead", "released", "lost", "unwritten"}
 	refusalReasons = []string{"product_in_flight", "full_in_flight", "queue_full", "stopped"}
-	hearings       = []listen.Hearing{listen.Connecting, listen.Listening, listen.Deaf, listen.Polling}
+	hearings       = []listen.Hearing{listen.Connecting, listen.Listening, listen.Deaf, listen.Polling, listen.Reserve}
 )
 
 // Series that count are there from the start, at 0: so that the first increase is one.

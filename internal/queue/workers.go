@@ -30,18 +30,31 @@ func (s *Store) Register(ctx context.Context, w WorkerInfo) error {
 	return nil
 }
 
-// Beat says that this process lives and how busy it is, and, where echoChannel is not empty, sends nonce there, so that
-// the process hears whether notifications reach it. It returns the ids of the live workers that want to be told of jobs,
-// in no order, or ErrUnregistered when this one's row is gone.
-func (s *Store) Beat(ctx context.Context, busy int, echoChannel, nonce string) (wanting []string, err error) {
+// Fleet is what a beat tells of the workers that live.
+type Fleet struct {
+	Alive   int      // how many there are, this one included
+	Wanting []string // the ids of those that want to be told of jobs, in no order
+	Unheard bool     // this one is in reserve, and should look: work is due, and whoever should have been told of it has fallen silent
+}
+
+// Sign is what a worker says of itself with each beat.
+type Sign struct {
+	Busy        int    // slots
+	Reserve     bool   // it hears nothing itself, and trusts that others do
+	EchoChannel string // Nonce is sent there, so that the process hears whether notifications reach it; "": nowhere
+	Nonce       string
+}
+
+// Beat says that this process lives. It returns who else does, or ErrUnregistered when this one's row is gone.
+func (s *Store) Beat(ctx context.Context, b Sign) (f Fleet, err error) {
 	ctx, done := s.bound(ctx)
 	defer done()
 	var sent *string
-	err = s.cfg.DB.QueryRow(ctx, s.sql.beat, s.cfg.WorkerID, busy, echoChannel, nonce).Scan(&wanting, &sent)
+	err = s.cfg.DB.QueryRow(ctx, s.sql.beat, s.cfg.WorkerID, b.Busy, b.EchoChannel, b.Nonce, b.Reserve).Scan(&f.Wanting, &f.Alive, &f.Unheard, &sent)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, s.one("beat", 0, nil)
+		return Fleet{}, s.one("beat", 0, nil)
 	}
-	return wanting, s.one("beat", 1, err)
+	return f, s.one("beat", 1, err)
 }
 
 // WantNotify says whether commits shall tell this process of jobs. It returns ErrUnregistered when the row is gone.

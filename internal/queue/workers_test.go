@@ -66,11 +66,11 @@ func TestCommitsNotifyOnlyWhileAWorkerWantsIt(t *testing.T) {
 		t.Error("not notified although one wants it who said so a moment ago")
 	}
 	tb.exec(`UPDATE notifyworker.workers SET last_beat = now() - interval '1 hour'`)
-	if wanting, err := tb.Beat(t.Context(), 2, "echo", "nonce"); err != nil || len(wanting) > 1 {
-		t.Fatalf("got %v, %v", wanting, err)
+	if f, err := tb.Beat(t.Context(), queue.Sign{Busy: 2, EchoChannel: "echo", Nonce: "nonce"}); err != nil || len(f.Wanting) > 1 {
+		t.Fatalf("got %v, %v", f, err)
 	}
-	if wanting, err := tb.Beat(t.Context(), 2, "", ""); err != nil || !slices.Equal(wanting, []string{workerA}) {
-		t.Fatalf("wanting are %v, %v", wanting, err)
+	if f, err := tb.Beat(t.Context(), queue.Sign{Busy: 2}); err != nil || f.Alive < 1 || !slices.Equal(f.Wanting, []string{workerA}) {
+		t.Fatalf("the fleet is %v, %v", f, err)
 	}
 	if n, err := listener.Conn().WaitForNotification(t.Context()); err != nil || n.Payload != "nonce" {
 		t.Fatalf("echo: %v, %v", n, err)
@@ -78,7 +78,7 @@ func TestCommitsNotifyOnlyWhileAWorkerWantsIt(t *testing.T) {
 	if err := tb.Deregister(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tb.Beat(t.Context(), 0, "", ""); !errors.Is(err, queue.ErrUnregistered) {
+	if _, err := tb.Beat(t.Context(), queue.Sign{}); !errors.Is(err, queue.ErrUnregistered) {
 		t.Fatalf("deregistered: %v", err)
 	}
 }

@@ -53,7 +53,11 @@ func (w *Worker) beat(ctx context.Context) {
 		running, _ := w.slots.counts()
 		// Short: on an idle worker the beat is what finds out that the network has fallen silent.
 		sctx, done := context.WithTimeout(ctx, min(w.cfg.BeatEvery, statementTimeout))
-		wanting, err := w.store.Beat(sctx, running, w.cfg.EchoChannel, strconv.FormatUint(n, 10))
+		sign := queue.Sign{Busy: running, Reserve: w.inReserve(), Nonce: strconv.FormatUint(n, 10)}
+		if !sign.Reserve {
+			sign.EchoChannel = w.cfg.EchoChannel
+		}
+		fleet, err := w.store.Beat(sctx, sign)
 		if errors.Is(err, queue.ErrUnregistered) { // somebody thought us dead
 			if err = w.store.Register(sctx, w.cfg.Info); err == nil {
 				w.distrust()
@@ -77,7 +81,7 @@ func (w *Worker) beat(ctx context.Context) {
 			w.distrust()
 		}
 		last, pause = time.Now(), w.cfg.BeatEvery
-		w.turns.among(wanting)
+		w.counted(fleet)
 		if w.cfg.Beaten != nil {
 			w.cfg.Beaten(at)
 		}

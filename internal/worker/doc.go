@@ -5,7 +5,7 @@
 // told so, and that a stop loses nothing: what runs may finish, what is left is given back.
 //
 // The parts, each a goroutine of Run: the loop reserves for free slots and falls asleep so that no wake-up is lost (loop.go,
-// idle.go); a goroutine for each job that runs (dispatch.go); the concluder writes what became of them, many at a time when
+// idle.go), and leaves its seat among those who listen when it is full (place.go); a goroutine for each job that runs (dispatch.go); the concluder writes what became of them, many at a time when
 // there are many (concluder.go); the heartbeat keeps the leases (heartbeat.go); beat and maintenance tell the others that this
 // worker lives and pick up what dead ones left (beat.go, maintain.go). At the end, drain (drain.go).
 //

@@ -33,6 +33,7 @@ type fakeStore struct {
 	serial     int64
 	tokens     int64
 	registered bool
+	alive      int
 	wants      bool
 	committing map[int]bool // commits that have decided whether to ring and are not visible yet
 	commits    int
@@ -347,17 +348,17 @@ func (f *fakeStore) Register(ctx context.Context, _ queue.WorkerInfo) error {
 	return nil
 }
 
-func (f *fakeStore) Beat(ctx context.Context, _ int, channel, nonce string) ([]string, error) {
+func (f *fakeStore) Beat(ctx context.Context, b queue.Sign) (queue.Fleet, error) {
 	if err := f.call(ctx, "Beat"); err != nil {
-		return nil, err
+		return queue.Fleet{}, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.registered {
-		return nil, fmt.Errorf("beat: %w", queue.ErrUnregistered)
+		return queue.Fleet{}, fmt.Errorf("beat: %w", queue.ErrUnregistered)
 	}
-	f.echoes = append(f.echoes, channel+":"+nonce)
-	return nil, nil
+	f.echoes = append(f.echoes, b.EchoChannel+":"+b.Nonce)
+	return queue.Fleet{Alive: f.alive}, nil
 }
 
 func (f *fakeStore) WantNotify(ctx context.Context, wants bool) error {

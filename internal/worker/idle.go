@@ -30,7 +30,11 @@ const (
 type sleepiness struct {
 	wants bool // wants_notify as committed; false also when that is uncertain
 	armed bool // and the barrier was passed since: no commit from now on can fail to ring
+	told  bool // the table may say that this worker wants to be told
+	sits  bool // has a seat or waits for one
+	fresh bool // the last look came with the seat: what it found may be more than this worker can take
 
+	fullSince  time.Time // no free slot since then; zero: there is one
 	busySince  time.Time // work without a rest since then; zero: not busy
 	emptySince time.Time // without the wish: nothing found since then; zero: the last look found something
 	calm       bool      // without the wish: calmAfter need not be waited for
@@ -40,7 +44,7 @@ type sleepiness struct {
 }
 
 // distrust forgets the wish: nobody may have seen it for a while.
-func (q *sleepiness) distrust() { q.wants, q.armed, q.calm = false, false, true }
+func (q *sleepiness) distrust() { q.wants, q.armed, q.told, q.calm = false, false, true, true }
 
 // looked takes note of a look that found so much for these causes.
 func (q *sleepiness) looked(found int, causes listen.Causes) {
@@ -51,6 +55,7 @@ func (q *sleepiness) looked(found int, causes listen.Causes) {
 			q.busySince = now
 		}
 	}
+	q.fresh = causes.Has(listen.Connected) || causes.Has(listen.Seated)
 	if causes.Has(listen.Notified) {
 		q.wakes++
 	}
@@ -72,59 +77,96 @@ func (q *sleepiness) isBusy() bool {
 
 // busy goes on from a look that found all that it asked for.
 func (r *reserving) busy() time.Duration {
-	if r.quiet.wants && r.quiet.isBusy() {
-		r.stopWanting()
+	if r.quiet.isBusy() {
+		r.rise()
+		if r.quiet.wants {
+			r.stopWanting()
+		}
 	}
 	return 0
 }
 
-// full goes on while there is no free slot.
+// full goes on while there is no free slot: it leaves the seat, and then takes the wish back.
 func (r *reserving) full() time.Duration {
 	q := &r.quiet
+	now := time.Now()
+	if q.fullSince.IsZero() {
+		q.fullSince = now
+	}
+	if q.busySince.IsZero() {
+		q.busySince = now
+	}
+	if r.cfg.Seat != nil && q.sits {
+		left := busyAfter - now.Sub(q.busySince)
+		switch {
+		case r.place.crowded() && q.fresh:
+			left = 0
+		case r.place.crowded():
+			left = min(left, fullAfter-now.Sub(q.fullSince))
+		}
+		if left > 0 {
+			return left
+		}
+		r.rise()
+	}
 	if !q.wants {
 		return untilWoken
 	}
-	if q.busySince.IsZero() {
-		q.busySince = time.Now()
-	}
 	if !q.isBusy() {
-		return busyAfter - time.Since(q.busySince)
+		return busyAfter - now.Sub(q.busySince)
 	}
 	r.stopWanting()
 	return untilWoken
 }
 
-// stopWanting takes the wish back. From here on nobody wakes us, so the next free slot looks unasked; that holds also when
-// the statement fails, since it may have been committed.
+// stopWanting takes the wish back because there is work anyway. From here on nobody wakes us, so the next free slot looks
+// unasked; that holds also when the statement fails, since it may have been committed.
 func (r *reserving) stopWanting() {
-	r.quiet.wants, r.quiet.armed = false, false
-	r.quiet.emptySince, r.quiet.calm, r.quiet.wakes = time.Time{}, false, 0
+	r.takeBack()
+	r.quiet.emptySince, r.quiet.calm = time.Time{}, false
 	r.hungry = true
+}
+
+// takeBack takes the wish back.
+func (r *reserving) takeBack() {
+	r.quiet.wants, r.quiet.armed, r.quiet.wakes = false, false, 0
 	ctx, done := r.statement(r.stop, r.end)
 	defer done()
 	r.stats.toggled()
 	if err := r.store.WantNotify(ctx, false); err != nil {
 		r.log.Debug().Err(err).Msg("the wish to be notified could not be taken back: some commits notify in vain")
+		return
 	}
+	r.quiet.told = false
 }
 
 // fallAsleep goes on from a look after which nothing is known to be due: to sleep if a commit from now on rings the bell,
 // else one step further towards that.
 func (r *reserving) fallAsleep(found int) time.Duration {
 	q := &r.quiet
-	if q.armed {
-		if found > 0 && q.isBusy() {
-			r.stopWanting()
-			return 0
-		}
-		r.hungry = false
-		return untilWoken
+	if q.armed && found > 0 && q.isBusy() {
+		r.stopWanting()
+		return 0
 	}
 	if !q.wants {
 		if pause := r.calmDown(found); pause >= 0 {
 			return pause
 		}
+	}
+	switch {
+	case r.sit() == listen.Reserve: // others hear; when it is this one's turn, the bell rings
+		if q.told {
+			r.takeBack()
+		}
+		r.hungry = false
+		return untilWoken
+	case q.armed:
+		r.hungry = false
+		return untilWoken
+	}
+	if !q.wants {
 		began := time.Now()
+		q.told = true
 		ctx, done := r.statement(r.stop, r.end)
 		err := r.store.WantNotify(ctx, true)
 		if errors.Is(err, queue.ErrUnregistered) { // somebody thought us dead
@@ -176,6 +218,7 @@ func (r *reserving) calmDown(found int) time.Duration {
 
 // leave takes the wish back for good: a worker that drains needs no notifications.
 func (r *reserving) leave() {
+	r.rise()
 	if r.quiet.wants && r.end.Err() == nil && r.looking.fails == 0 {
 		r.stopWanting()
 	}

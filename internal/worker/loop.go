@@ -74,14 +74,15 @@ func (r *reserving) step() time.Duration {
 	if free == 0 {
 		return r.full() // hungry is kept: a freed slot looks again
 	}
+	r.quiet.fullSince = time.Time{}
 	if !r.hungry {
 		return untilWoken
 	}
-	armed := r.quiet.armed
+	trusted := r.quiet.armed || r.inReserve()
 	began := time.Now()
 	// Whoever sleeps armed knows of all that was there, and is told of all that comes. So the job that woke it is had first, and
 	// all other questions are asked a moment later.
-	res, err := r.look(free, armed && r.causes.Only(listen.Notified))
+	res, err := r.look(free, r.quiet.armed && r.causes.Only(listen.Notified))
 	r.stats.reserving(err)
 	if pause, failed := r.failed(&r.looking, err, began, "reserve"); failed {
 		return pause
@@ -89,7 +90,7 @@ func (r *reserving) step() time.Duration {
 	if freed {
 		r.stats.freed()
 	}
-	if armed && r.causes.Only(listen.Poll) {
+	if trusted && r.causes.Only(listen.Poll) {
 		r.missed(res)
 	}
 	if res.LookBack > 0 {

@@ -61,12 +61,12 @@ func begin(t *testing.T, url string, handlers map[string]queue.Handler, change f
 	}
 	l, err := listen.New(listen.Config{
 		Bell: cfg.Bell, Conn: conn, Channel: migrations.DefaultSchema, EchoChannel: cfg.EchoChannel, PollEvery: time.Hour,
-		FallbackPollEvery: time.Second, Log: cfg.Log,
+		FallbackPollEvery: time.Second, Seats: migrations.DefaultSchema, Log: cfg.Log,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Store, cfg.Beaten = store, l.EchoSent
+	cfg.Store, cfg.Seat, cfg.Beaten = store, l, l.EchoSent
 	w, err := worker.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func begin(t *testing.T, url string, handlers map[string]queue.Handler, change f
 	return p
 }
 
-func newID(t *testing.T) string {
+func newID(t testing.TB) string {
 	t.Helper()
 	b := make([]byte, 16)
 	if _, err := crand.Read(b); err != nil {

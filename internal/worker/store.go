@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"notifyworker/internal/listen"
 	"notifyworker/internal/queue"
 )
 
@@ -23,11 +24,18 @@ type Store interface {
 	Sweep(ctx context.Context) (queue.SweepReport, error)
 
 	Register(ctx context.Context, info queue.WorkerInfo) error
-	// Beat says that this worker lives, and sends nonce to the echo channel, if there is one. It returns the ids of the
-	// live workers that want to be told of jobs.
-	Beat(ctx context.Context, busy int, echoChannel, nonce string) (wanting []string, err error)
+	// Beat says that this worker lives, and sends the echo. It returns who else does.
+	Beat(ctx context.Context, b queue.Sign) (queue.Fleet, error)
 	WantNotify(ctx context.Context, wants bool) error
 	// Barrier returns true once every commit that may have missed the last WantNotify is over; false when it can't tell.
 	Barrier(ctx context.Context) (bool, error)
 	Deregister(ctx context.Context) error
+}
+
+// Seat is a place among the few workers of a large fleet that listen, as a listen.Listener has it. Its methods never block.
+type Seat interface {
+	Sit()                    // asks for one; when it is had, the bell rings for listen.Connected
+	Rise()                   // leaves it, or the line for it, to another
+	Fleet(alive int)         // says how large the fleet is: up to listen.Everybody, all listen
+	Hearing() listen.Hearing // while it answers listen.Listening after Sit, there was no gap since that ring
 }

@@ -23,6 +23,9 @@ type Config struct {
 	Info     queue.WorkerInfo // who this is, for the others; Slots is filled in
 	ID       string           // the same as the Store's, for the log
 
+	// Seat is where this worker listens. Nil: it always does.
+	Seat Seat
+
 	// Polling is for a bell that nobody but a clock rings: the worker looks when it rings, asks for no notifications, and
 	// does not wait for due times. It is the mode that the other one is measured against.
 	Polling bool
@@ -61,6 +64,7 @@ type Worker struct {
 	leases leaseClock
 	back   backClock
 	turns  turns
+	place  place
 
 	rearm atomic.Bool // beat → loop: workers.wants_notify may not have been what the loop believes
 	ran   atomic.Bool

@@ -28,12 +28,20 @@ var small = []waking.Scenario{
 	{Name: "a worker dies", Workers: 2, Clients: []waking.Client{plain, plain}, Deaths: 1},
 	{Name: "the listening connection breaks", Workers: 1, Clients: []waking.Client{plain, plain}, Cuts: 2},
 	{Name: "three clients", Workers: 1, Clients: []waking.Client{plain, repeat, immediate}},
+	{Name: "one seat", Workers: 2, Seats: 1, Clients: []waking.Client{plain}},
+	{Name: "one seat, and a worker dies", Workers: 2, Seats: 1, Clients: []waking.Client{plain}, Deaths: 1},
+	{Name: "one seat, and connections break", Workers: 2, Seats: 1, Clients: []waking.Client{plain}, Cuts: 1},
+	{Name: "a seat for each", Workers: 2, Seats: 2, Clients: []waking.Client{plain}},
+	{Name: "two seats, and one has frozen on one", Workers: 2, Seats: 2, Clients: []waking.Client{plain}, Frozen: true},
 }
 
 var bigger = []waking.Scenario{
 	{Name: "three workers", Workers: 3, Clients: []waking.Client{plain, immediate}, Deaths: 1},
 	{Name: "two workers, three clients", Workers: 2, Clients: []waking.Client{plain, immediate, repeat}},
 	{Name: "both listening connections break", Workers: 2, Clients: []waking.Client{plain, immediate}, Cuts: 2},
+	{Name: "one seat, two clients", Workers: 2, Seats: 1, Clients: []waking.Client{plain, plain}},
+	{Name: "three workers, one seat", Workers: 3, Seats: 1, Clients: []waking.Client{plain}},
+	{Name: "one seat, a death, a cut", Workers: 2, Seats: 1, Clients: []waking.Client{plain, immediate}, Deaths: 1, Cuts: 1},
 }
 
 func TestNoWakeUpIsLost(t *testing.T) {
@@ -73,6 +81,13 @@ var lines = []struct {
 	{"who takes its wish back begins anew", waking.Protocol{StaysArmed: true}, "plain clients", "no bell"},
 	{"who is connected again looks", waking.Protocol{ReconnectLooksNotOnce: true}, "the listening connection breaks", "no bell"},
 	{"it listens first and looks then", waking.Protocol{LooksBeforeListening: true}, "the listening connection breaks", "no bell"},
+	{"who is full leaves its seat", waking.Protocol{FullStaysSeated: true}, "one seat", "no bell"},
+	{"who has left its seat looks when a slot is free", waking.Protocol{RisesAndForgets: true}, "one seat", "no bell"},
+	{"who falls asleep asks for a seat again", waking.Protocol{SleepsStanding: true}, "a seat for each", "no bell"},
+	{"who gets a seat looks", waking.Protocol{SeatLooksNotOnce: true}, "one seat", "no bell"},
+	{"it listens first on its seat and looks then", waking.Protocol{SeatLooksFirst: true}, "one seat", "no bell"},
+	{"who leaves its seat calls somebody to it", waking.Protocol{NobodyCalled: true}, "two seats, and one has frozen on one", "no bell"},
+	{"a seat is free when its session ends", waking.Protocol{SeatOutlives: true}, "one seat, and a worker dies", "no bell"},
 	{"PostgreSQL releases locks after the commit is visible", waking.Protocol{LocksEndBeforeCommit: true}, "plain clients", "no bell"},
 }
 

@@ -20,9 +20,11 @@ const (
 type Scenario struct {
 	Name    string
 	Workers int
+	Seats   int // 0: everybody listens, always
 	Clients []Client
 	Deaths  int  // so many workers die, in the middle of a reservation or not
-	Cuts    int  // so many listening connections break
+	Cuts    int  // so many listening connections, or sessions of seats, break
+	Frozen  bool // one more worker has frozen on a seat, for ever
 	Lost    bool // a worker may lose the answer to its statement, which is carried out some time later
 }
 
@@ -43,6 +45,14 @@ type Protocol struct {
 	StaysArmed            bool // when it takes its wish back
 	LooksBeforeListening  bool // when it is connected again
 	ReconnectLooksNotOnce bool // no look at all when it is connected again
+
+	FullStaysSeated  bool // a full worker does not leave its seat
+	RisesAndForgets  bool // and when a slot is free again it does not look, as nobody rang
+	SleepsStanding   bool // a worker that has risen sleeps again without asking for a seat
+	SeatLooksNotOnce bool // who gets a seat does not look
+	SeatLooksFirst   bool // who gets a seat looks and then listens
+	NobodyCalled     bool // to a seat that was left and that nobody has waited for
+	SeatOutlives     bool // PostgreSQL itself: the seat of one who died stays taken
 }
 
 // Model is a protocol in a scenario.
@@ -54,10 +64,22 @@ type Model struct {
 // Start has every worker awake and every client idle.
 func (m *Model) Start() []State {
 	s := State{deaths: uint8(m.Scenario.Deaths), cuts: uint8(m.Scenario.Cuts)}
-	for i := m.Scenario.Workers; i < maxWorkers; i++ {
-		s.workers[i].at = dead
+	for i := range s.workers {
+		w := &s.workers[i]
+		switch {
+		case i >= m.Scenario.Workers:
+			w.at = dead
+		case m.Scenario.Seats > 0:
+			w.line, w.sits = reserve, true
+		}
 	}
-	return []State{s}
+	if !m.Scenario.Frozen {
+		return []State{s}
+	}
+	s.workers[m.Scenario.Workers] = worker{at: frozen, line: up, seat: uint8(m.Scenario.Seats)}
+	t := s
+	t.workers[m.Scenario.Workers].wish = true
+	return []State{s, t}
 }
 
 // Next tries everybody.
@@ -84,20 +106,40 @@ func (m *Model) Wrong(s *State) string {
 			return "" // on its way
 		}
 	}
-	alive := false
+	idle := false
 	for i := range m.Scenario.Workers {
 		w := &s.workers[i]
-		if w.at == dead {
-			continue
-		}
-		if alive = true; w.at != asleep || w.bell || w.line != up {
+		idle = idle || w.at == asleep
+		if m.goesOn(s, w) {
 			return ""
 		}
 	}
-	if missed && alive {
+	if missed && idle {
 		return "a job is due, everybody sleeps, and no bell will ring"
 	}
 	return ""
+}
+
+// goesOn says whether a worker will still do something unasked.
+func (m *Model) goesOn(s *State, w *worker) bool {
+	switch w.at {
+	case dead, frozen:
+		return false
+	case full: // it leaves its seat, if it hasn't yet
+		return !m.Protocol.FullStaysSeated && (w.sits || w.seat > 0 || w.line == up)
+	case asleep:
+	default:
+		return true
+	}
+	switch w.line {
+	case down, resume, seated:
+		return true
+	case reserve:
+		return w.sits
+	case queued:
+		return s.free(w.seat)
+	}
+	return w.bell || m.Scenario.Seats > 0 && (!w.sits || w.seat == 0)
 }
 
 // Tell is a sentence for each step. The last one says what is wrong.

@@ -22,6 +22,16 @@ const (
 	goesDeaf
 	listensAgain
 	looksAgain
+	takesFull
+	slotFree
+	rises
+	restsInReserve
+	takesSeat
+	linesUp
+	getsSeat
+	leavesSeat
+	callsAway
+	losesSeat
 	inserts
 	beginsCommit
 	rollsBack
@@ -58,6 +68,16 @@ var said = map[label]string{
 	goesDeaf:       "loses its listening connection",
 	listensAgain:   "listens again",
 	looksAgain:     "rings its own bell, to look for what it may have missed",
+	takesFull:      "commits its reservation and has no free slot any more",
+	slotFree:       "has a free slot again",
+	rises:          "wants no seat any more",
+	restsInReserve: "finds nothing, wants a seat, and sleeps in reserve",
+	takesSeat:      "takes a free seat",
+	linesUp:        "waits for a seat that is taken",
+	getsSeat:       "gets the seat that it waited for",
+	leavesSeat:     "leaves its seat and listens no more",
+	callsAway:      "leaves its seat, which nobody has waited for, and calls somebody who waits for another",
+	losesSeat:      "loses the session of its seat, or of its wait for one",
 	inserts:        "inserts a job",
 	beginsCommit:   "begins to commit",
 	rollsBack:      "rolls back",

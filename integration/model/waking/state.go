@@ -16,7 +16,10 @@ const (
 	waiting              // for the barrier
 	holding              // it
 	stopping             // about to take its wish back
+	resting              // about to take its wish back, as it does not listen; then it sleeps
+	full                 // no slot is free, maybe for ever
 	asleep               // until the bell rings
+	frozen               // for ever; its sessions live on
 	dead
 )
 
@@ -24,10 +27,16 @@ const (
 type line uint8
 
 const (
-	up     line = iota
-	down        // hears nothing
-	resume      // half way up: listens already and has not looked yet; with LooksBeforeListening the other way round
+	up      line = iota
+	down         // hears nothing
+	resume       // half way up: listens already and has not looked yet; with LooksBeforeListening the other way round
+	reserve      // connected, without a seat
+	queued       // waits for a seat that was taken: the one in worker.seat
+	seated       // has a seat and does not listen yet
 )
+
+// listens says whether notifications come in.
+func (l line) listens() bool { return l == up || l == resume }
 
 type worker struct {
 	at    rest
@@ -38,6 +47,11 @@ type worker struct {
 	bell  bool  // rung, and not looked since
 	job   uint8 // the client whose job it has locked, plus one
 	line  line
+
+	// Where there are seats:
+	sits    bool  // the loop wants its listener to have one
+	seat    uint8 // it has, or with queued waits for; from 1
+	forgets bool  // with RisesAndForgets: it has risen since its last look
 }
 
 // step is where a client stands.
@@ -79,7 +93,7 @@ type State struct {
 	clients [maxClients]client
 	jobs    [maxClients]job
 	deaths  uint8 // that may still happen
-	cuts    uint8 // of a listening connection
+	cuts    uint8 // of a listening connection, or of a seat's session
 }
 
 func (s *State) wishes() bool {
@@ -89,6 +103,16 @@ func (s *State) wishes() bool {
 		}
 	}
 	return false
+}
+
+// free says whether nobody has a seat.
+func (s *State) free(seat uint8) bool {
+	for i := range s.workers {
+		if s.workers[i].seat == seat && s.workers[i].line != queued {
+			return false
+		}
+	}
+	return true
 }
 
 // barrierShared says whether a client can have the barrier now: not while somebody waits for it exclusively.

@@ -10,6 +10,10 @@ func (m *Model) worker(s *State, i int, emit func(*State, label)) {
 		}
 		emit(&t, l)
 	}
+	m.seats(s, i, to)
+	if w.at == frozen {
+		return
+	}
 	m.mishaps(s, i, to)
 	switch w.at {
 	case awake:
@@ -25,6 +29,22 @@ func (m *Model) worker(s *State, i int, emit func(*State, label)) {
 				w.job = 0
 			})
 		}
+		if m.Scenario.Seats > 0 {
+			to(full, takesFull, func(t *State, w *worker) {
+				t.jobs[w.job-1] = none
+				w.job = 0
+			})
+		}
+	case full:
+		to(awake, slotFree, nil)
+		if w.sits && !m.Protocol.FullStaysSeated {
+			to(full, rises, func(_ *State, w *worker) { w.sits, w.forgets = false, m.Protocol.RisesAndForgets })
+		}
+		if w.wants && !w.sits {
+			to(full, stopsWishing, func(_ *State, w *worker) { w.wants, w.armed, w.wish = false, false, false })
+		}
+	case resting:
+		to(asleep, stopsWishing, func(_ *State, w *worker) { w.wants, w.armed, w.wish = false, false, false })
 	case stopping:
 		forgets := func(w *worker) {
 			w.wants = false
@@ -77,6 +97,10 @@ func (m *Model) worker(s *State, i int, emit func(*State, label)) {
 
 // look is a reservation's look, and what a worker makes of it.
 func (m *Model) look(s *State, w *worker, to func(rest, label, func(*State, *worker))) {
+	if w.forgets {
+		to(asleep, sleeps, func(_ *State, w *worker) { w.sits, w.forgets = true, false })
+		return
+	}
 	found, lockedOnly := false, false
 	for c := range m.Scenario.Clients {
 		switch s.jobs[c] {
@@ -93,17 +117,25 @@ func (m *Model) look(s *State, w *worker, to func(rest, label, func(*State, *wor
 	case found:
 	case lockedOnly && !m.Protocol.SleepsThoughLocked:
 		// It looks again a little later: nothing changes.
+	case m.Scenario.Seats > 0 && !w.line.listens():
+		m.sleepInReserve(w, to)
 	case w.armed:
-		to(asleep, sleeps, hasLooked)
+		to(asleep, sleeps, hasSat(m))
 	case w.wants || m.Protocol.BarrierBeforeWish:
-		to(lining, findsNothing, hasLooked)
+		to(lining, findsNothing, hasSat(m))
 	default:
-		to(wishing, findsNothing, hasLooked)
+		to(wishing, findsNothing, hasSat(m))
 	}
 }
 
-// hasLooked forgets the bell: it rang for what this look has seen.
-func hasLooked(_ *State, w *worker) { w.bell = false }
+// hasSat forgets the bell, which rang for what this look has seen, and says that it wants a seat; in the same moment it sees
+// whether it listens.
+func hasSat(m *Model) func(*State, *worker) {
+	return func(_ *State, w *worker) {
+		w.bell = false
+		w.sits = w.sits || m.Scenario.Seats > 0 && !m.Protocol.SleepsStanding
+	}
+}
 
 // mishaps are what happens to a worker.
 func (m *Model) mishaps(s *State, i int, to func(rest, label, func(*State, *worker))) {
@@ -120,17 +152,27 @@ func (m *Model) mishaps(s *State, i int, to func(rest, label, func(*State, *work
 			if w.job > 0 {
 				t.jobs[w.job-1] = due
 			}
-			*w = worker{at: dead, wish: w.wish}
+			gone := worker{at: dead, wish: w.wish}
+			if m.Protocol.SeatOutlives && w.line != queued {
+				gone.seat = w.seat
+			}
+			*w = gone
 		})
 	}
+	if w.line == up && s.cuts > 0 {
+		to(w.at, goesDeaf, func(t *State, w *worker) {
+			t.cuts--
+			w.line = down
+		})
+	}
+	if m.Scenario.Seats == 0 {
+		m.reconnect(w, to)
+	}
+}
+
+// reconnect is how a listening connection comes back, or how one that has a seat comes to listen.
+func (m *Model) reconnect(w *worker, to func(rest, label, func(*State, *worker))) {
 	switch w.line {
-	case up:
-		if s.cuts > 0 {
-			to(w.at, goesDeaf, func(t *State, w *worker) {
-				t.cuts--
-				w.line = down
-			})
-		}
 	case down:
 		switch {
 		case m.Protocol.ReconnectLooksNotOnce:
@@ -141,7 +183,7 @@ func (m *Model) mishaps(s *State, i int, to func(rest, label, func(*State, *work
 			to(w.at, listensAgain, func(_ *State, w *worker) { w.line = resume })
 		}
 	case resume:
-		if m.Protocol.LooksBeforeListening {
+		if m.Protocol.LooksBeforeListening || m.Protocol.SeatLooksFirst {
 			to(w.at, listensAgain, func(_ *State, w *worker) { w.line = up })
 		} else {
 			to(w.at, looksAgain, func(_ *State, w *worker) { w.line, w.bell = up, true })
@@ -151,5 +193,5 @@ func (m *Model) mishaps(s *State, i int, to func(rest, label, func(*State, *work
 
 // hears says whether a notification reaches the worker now.
 func (m *Model) hears(w *worker) bool {
-	return w.at != dead && (w.line == up || w.line == resume && !m.Protocol.LooksBeforeListening)
+	return w.at != dead && w.at != frozen && (w.line == up || w.line == resume && !m.Protocol.LooksBeforeListening && !m.Protocol.SeatLooksFirst)
 }
