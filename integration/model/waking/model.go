@@ -85,10 +85,10 @@ func (m *Model) Start() []State {
 // Next tries everybody.
 func (m *Model) Next(s *State, emit func(*State, explore.Step)) {
 	for i := range m.Scenario.Workers {
-		m.worker(s, i, func(t *State, l label) { emit(t, explore.Step(l)|explore.Step(i)<<8) })
+		m.worker(s, i, func(t *State, l label) { m.tidy(t); emit(t, explore.Step(l)|explore.Step(i)<<8) })
 	}
 	for i := range m.Scenario.Clients {
-		m.client(s, i, func(t *State, l label) { emit(t, explore.Step(l)|explore.Step(i)<<8|1<<16) })
+		m.client(s, i, func(t *State, l label) { m.tidy(t); emit(t, explore.Step(l)|explore.Step(i)<<8|1<<16) })
 	}
 }
 

@@ -139,3 +139,19 @@ func (s *State) barrierExclusive() bool {
 	}
 	return true
 }
+
+// tidy makes states one that differ in nothing that matters: a worker that looks before it sleeps need not know that its bell
+// has rung.
+func (m *Model) tidy(s *State) {
+	if m.Protocol.RisesAndForgets {
+		return
+	}
+	for i := range s.workers {
+		switch w := &s.workers[i]; w.at {
+		case awake, reserved, stopping, full:
+			w.bell = false
+		case wishing, lining, waiting, holding:
+			w.bell = w.bell && m.Protocol.NoLookAfterBarrier
+		}
+	}
+}
