@@ -9,7 +9,7 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA :"schema" FROM PUBLIC;
 
 GRANT USAGE ON SCHEMA :"schema" TO notifyworker_worker, notifyworker_client, notifyworker_reader;
 
--- Worker: the rows, all functions; of the bookkeeping and the tenants only to read.
+-- Worker: the rows, all functions; of the bookkeeping and the tenants only to read. (To lock a seat takes UPDATE on its view.)
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA :"schema" TO notifyworker_worker;
 REVOKE INSERT, UPDATE, DELETE ON :"schema".tenants, :"schema".schema_version, :"schema".schema_definition, :"schema".schema_object
   FROM notifyworker_worker;
@@ -18,6 +18,7 @@ GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA :"schema" TO notifyworker_worker;
 
 -- Reader.
 GRANT SELECT ON ALL TABLES IN SCHEMA :"schema" TO notifyworker_reader;
+GRANT EXECUTE ON FUNCTION :"schema".seat_locks TO notifyworker_reader;
 
 -- Client: the enqueue functions, and what they do with the caller's rights. It sees which jobs wait, not what they are about.
 GRANT EXECUTE ON FUNCTION :"schema".enqueue_price_refresh, :"schema".enqueue_price_refreshes, :"schema".enqueue_full_refresh,

@@ -71,6 +71,7 @@ func (h house) client(t *testing.T) {
 		`INSERT INTO :"schema".refreshes (job_id, tenant_id, catalog_id, scope) VALUES (1, gen_random_uuid(), 'c', 'FULL')`,
 		`SELECT * FROM :"schema".reserve(1, gen_random_uuid(), 1000)`, `SELECT * FROM :"schema".requeue(1, 'replayed', NULL)`,
 		`SELECT * FROM :"schema".replay(1)`, `SELECT * FROM :"schema".cancel(1)`, `SELECT :"schema".sweep()`, `SELECT :"schema".barrier(1)`,
+		`DO $$ BEGIN LOCK TABLE :"schema".seat_1 IN ACCESS SHARE MODE; END $$`, `SELECT :"schema".take_seat()`, `SELECT :"schema".fill_seats(true)`,
 		`CREATE TABLE :"schema".mine (n integer)`, `DROP TABLE :"schema".jobs`, `TRUNCATE :"schema".jobs`,
 	)
 }
@@ -189,6 +190,7 @@ func (h house) reader(t *testing.T) {
 	for _, table := range []string{"jobs", "job_additions", "refreshes", "workers", "tenants", "schema_version", "schema_definition"} {
 		h.must(support, `SELECT * FROM :"schema".`+table)
 	}
+	h.must(support, `SELECT * FROM :"schema".seat_locks()`)
 	h.must(h.login("postgres"), `CREATE ROLE dashboard LOGIN; GRANT notifyworker_client, notifyworker_reader TO dashboard`)
 	both := h.login("dashboard")
 	if err := migrations.Check(t.Context(), both, h.schema, triggers.Files); err != nil {
@@ -197,6 +199,7 @@ func (h house) reader(t *testing.T) {
 	h.must(both, `SELECT :"schema".enqueue_price_refresh('c', '["p"]'); SELECT result FROM :"schema".jobs`)
 	h.denied(support,
 		`SELECT :"schema".enqueue_job('x')`, `SELECT :"schema".enqueue_price_refresh('c', '[]')`, `SELECT :"schema".replay(1)`, `SELECT :"schema".cancel(1)`,
+		`DO $$ BEGIN LOCK TABLE :"schema".seat_1 IN SHARE UPDATE EXCLUSIVE MODE; END $$`, `SELECT :"schema".take_seat()`, `SELECT :"schema".fill_seats(true)`,
 		`INSERT INTO :"schema".jobs (type) VALUES ('x')`, `UPDATE :"schema".jobs SET run_after = now()`, `DELETE FROM :"schema".jobs`,
 		`SELECT FROM :"schema".jobs FOR UPDATE`,
 	)

@@ -122,7 +122,7 @@ func (l *Listener) takeSeats(ctx context.Context) error {
 		}
 		again.fails++
 		var no *pgconn.PgError
-		if errors.Is(err, errPooler) || errors.As(err, &no) && s.open() {
+		if errors.Is(err, errPooler) || errors.As(err, &no) && no.Code != queryCanceled && s.open() {
 			s.end()
 			l.cfg.Log.Warn().Err(err).Msg("no seat can be had: listening without one")
 			l.change(func(s *seat) { s.refused = true })

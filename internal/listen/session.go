@@ -15,8 +15,9 @@ import (
 // transaction. Neither who waits for the lock nor who has it holds a snapshot, so vacuum is not held back, see seats.sql.
 
 const (
-	// probeEvery is how often a seat's owner says that it lives, and looks whether another seat is empty for no reason. The server ends the session of one that does not, frozen or
-	// behind a network that swallows all, after unprobed, so that its seat is free.
+	// probeEvery is how often a seat's owner says that it lives, and looks whether another seat is empty for no reason. The
+	// server ends the session of one that does not, frozen or behind a network that swallows all, after unprobed, so that its
+	// seat is free.
 	probeEvery = 7 * time.Second
 	unprobed   = 25 * time.Second
 
@@ -61,17 +62,18 @@ func (s *seatSession) connect(ctx context.Context) error {
 	}
 	s.conn = conn
 	defer s.bounded()()
-	for _, sql := range seatSettings {
-		if _, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil && conn.IsClosed() {
-			return fmt.Errorf("set up the session: %w", err)
-		}
-	}
+	// First of all: behind a pooler the settings would stay with a session that others use.
 	var pid uint32
 	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid); err != nil {
 		return fmt.Errorf("ask which session it is: %w", err)
 	}
 	if pid != conn.PgConn().PID() {
 		return errPooler
+	}
+	for _, sql := range seatSettings {
+		if _, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil && conn.IsClosed() {
+			return fmt.Errorf("set up the session: %w", err)
+		}
 	}
 	return nil
 }
