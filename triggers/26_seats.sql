@@ -22,7 +22,7 @@ $$;
 COMMENT ON FUNCTION :"schema".seat_locks IS 'For people: who has a seat, and who waits for one.';
 
 -- take_seat: takes a free seat to the end of the transaction. When there is none, says for which one to wait: that with the
--- shortest line.
+-- shortest line, or one that somebody has left this very moment.
 -- locks: seat (tried)
 CREATE OR REPLACE FUNCTION :"schema".take_seat(OUT seat integer, OUT taken boolean)
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
@@ -40,7 +40,7 @@ BEGIN
         END;
     END LOOP;
     SELECT n INTO seat
-      FROM generate_series(1, 4) n LEFT JOIN seat_locks() l ON l.seat = n AND NOT l.granted
+      FROM generate_series(1, 4) n LEFT JOIN seat_locks() l ON l.seat = n
      GROUP BY n ORDER BY count(l.pid), random() LIMIT 1;
     taken := false;
 END $$;

@@ -83,6 +83,42 @@ func TestCommitsNotifyOnlyWhileAWorkerWantsIt(t *testing.T) {
 	}
 }
 
+// A worker in reserve hears nothing itself: its beat tells it when those who should have heard have fallen silent.
+func TestABeatTellsHowManyLiveAndWhatNobodyHears(t *testing.T) {
+	tb := newTable(t)
+	other, err := queue.New(queue.Config{DB: tb.pool, WorkerID: workerB})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*queue.Store{tb.Store, other} {
+		if err := s.Register(t.Context(), queue.WorkerInfo{Host: "h", PID: 1, Version: "v", Slots: 4}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const silent = `UPDATE notifyworker.workers SET last_beat = clock_timestamp() - $1 * interval '1 s' WHERE id = '` + workerB + `'`
+	beat := func(when string, reserve bool, alive int, unheard bool) {
+		t.Helper()
+		if f, err := tb.Beat(t.Context(), queue.Sign{Reserve: reserve}); err != nil || f.Alive != alive || f.Unheard != unheard {
+			t.Errorf("%s: %+v, %v; want %d alive and unheard %v", when, f, err, alive, unheard)
+		}
+	}
+	beat("no job", true, 2, false)
+	tb.exec(`SELECT notifyworker.enqueue_job('t', delay => '1 hour')`)
+	beat("nothing is due", true, 2, false)
+	tb.exec(`INSERT INTO notifyworker.jobs (type, run_after) VALUES ('t', now() - interval '1 s')`)
+	beat("nobody wants to be told", true, 2, true)
+	beat("it hears for itself", false, 2, false)
+	if err := other.WantNotify(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	tb.exec(silent, -60) // ahead, so that this machine may be slow
+	beat("another wants to be told", true, 2, false)
+	tb.exec(silent, 7)
+	beat("that one has fallen silent", true, 2, true)
+	tb.exec(silent, 16)
+	beat("and is dead", true, 1, true)
+}
+
 func TestAPayloadSaysWhatToLookForAndWhen(t *testing.T) {
 	tb := newTable(t)
 	if err := tb.Register(t.Context(), queue.WorkerInfo{Host: "h", PID: 1, Version: "v", Slots: 4}); err != nil {
