@@ -29,6 +29,7 @@ func (r *rig) sitting(all []*process) (sitting []*process) {
 		p.await(0, startup, "that it has started", says("worker started"))
 	}
 	r.seated(4, len(all)-4)
+	r.until(startup, "their sessions can be told from others", "SELECT count(*) = $1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'notifyworker seat'", len(all))
 	r.until(startup, "those with a seat sleep", "SELECT count(*) FILTER (WHERE wants_notify) = 4 FROM notifyworker.workers")
 	for _, p := range all {
 		if ask[bool](r, "SELECT wants_notify FROM notifyworker.workers WHERE pid = $1::int", p.cmd.Process.Pid) {

@@ -53,9 +53,6 @@ func EchoChannel(id string) string {
 }
 
 const (
-	defaultName = "notifyworker listen"
-	seatName    = "notifyworker seat"
-
 	defaultEchoEvery   = 4 * time.Second
 	defaultEchoTimeout = 2 * time.Second
 	defaultPoll        = 30 * time.Second
@@ -141,7 +138,7 @@ func checkChannel(name string) error {
 func hardened(from *pgx.ConnConfig) *pgx.ConnConfig {
 	c := from.Copy()
 	if c.RuntimeParams["application_name"] == "" {
-		c.RuntimeParams["application_name"] = defaultName
+		c.RuntimeParams["application_name"] = "notifyworker listen"
 	}
 	if c.ConnectTimeout == 0 || c.ConnectTimeout > connectTimeout {
 		c.ConnectTimeout = connectTimeout

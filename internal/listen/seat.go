@@ -97,6 +97,7 @@ func (l *Listener) takeSeats(ctx context.Context) error {
 	s := &seatSession{cfg: l.cfg}
 	defer s.end()
 	var again retry
+	var refusal string // that has been logged; "" after a seat was had
 	for {
 		to, here := l.next(ctx)
 		if ctx.Err() != nil {
@@ -117,14 +118,17 @@ func (l *Listener) takeSeats(ctx context.Context) error {
 		}
 		err := l.sitDown(ctx, here, s)
 		if err == nil || ctx.Err() != nil {
-			again = retry{tried: true}
+			again, refusal = retry{tried: true}, ""
 			continue
 		}
 		again.fails++
 		var no *pgconn.PgError
 		if errors.Is(err, errPooler) || errors.As(err, &no) && no.Code != queryCanceled && s.open() {
 			s.end()
-			l.cfg.Log.Warn().Err(err).Msg("no seat can be had: listening without one")
+			if refusal != err.Error() {
+				refusal = err.Error()
+				l.cfg.Log.Warn().Err(err).Msg("no seat can be had: listening without one")
+			}
 			l.change(func(s *seat) { s.refused = true })
 			l.admit(false)
 			_ = sleep(ctx, withoutSeat)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -53,9 +54,7 @@ func (s *seatSession) connect(ctx context.Context) error {
 	}
 	s.end()
 	cfg := s.cfg.Conn.Copy()
-	if cfg.RuntimeParams["application_name"] == defaultName {
-		cfg.RuntimeParams["application_name"] = seatName
-	}
+	cfg.RuntimeParams["application_name"] = strings.TrimSuffix(cfg.RuntimeParams["application_name"], " listen") + " seat"
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)

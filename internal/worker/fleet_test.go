@@ -371,3 +371,31 @@ func TestASeatIsTakenOver(t *testing.T) {
 	}
 	f.settled(4)
 }
+
+// Where the server gives out no seats, all listen.
+func TestWhereSeatsAreRefusedAllListen(t *testing.T) {
+	f := newFleet(t)
+	f.beat = time.Second
+	defer f.leave()
+	began := make(chan struct{}, 10)
+	for range 10 {
+		f.join("nowhere", 1, func(context.Context, queue.Job) queue.Outcome {
+			began <- struct{}{}
+			return queue.Outcome{}
+		})
+	}
+	for _, m := range f.members {
+		for m.w.Stats().LastBeat.IsZero() { // by which it knows how many they are
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	f.settled(10)
+	if _, err := f.pool.Exec(context.Background(), "SELECT notifyworker.enqueue_job('t')"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-began:
+	case <-time.After(patience):
+		t.Fatal("a job does not start")
+	}
+}
