@@ -16,7 +16,7 @@
 CREATE OR REPLACE FUNCTION :"schema".add_price_refresh(
     p_tenant uuid, p_catalog text, p_ids jsonb, p_full boolean, p_operated_by uuid, p_trace_id text, p_run_after timestamptz,
     p_from bigint, p_attempts integer, p_max_attempts integer, OUT job_id bigint, OUT joined boolean)
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 DECLARE
     chunk  constant integer := 10000;
     stripe constant integer := catalog_stripe(p_tenant, p_catalog);

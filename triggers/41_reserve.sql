@@ -318,7 +318,7 @@ COMMENT ON FUNCTION :"schema".leave_successor IS 'Internal: leaves the empty job
 -- nothing known. What is due, or has its lease end, before p_from is not seen.
 -- locks: nothing
 CREATE OR REPLACE FUNCTION :"schema".next_due(p_from timestamptz, OUT due_ms double precision, OUT lease_ms double precision)
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 DECLARE
     due   timestamptz;
     lease timestamptz;

@@ -11,7 +11,7 @@
 CREATE OR REPLACE FUNCTION :"schema".requeue(
     p_id bigint, p_cause text, p_token uuid, p_error text DEFAULT NULL, p_note jsonb DEFAULT '{}', p_delay_ms bigint DEFAULT 0,
     p_limit integer DEFAULT NULL, OUT outcome text, OUT merged_into bigint)
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 DECLARE
     at    constant timestamptz := clock_timestamp();
     a     record;

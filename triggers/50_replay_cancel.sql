@@ -4,7 +4,7 @@
 -- returns: outcome requeued, merged, busy (somebody holds the row's lock), not_failed or not_found; the job that waits now
 -- locks: as requeue
 CREATE OR REPLACE FUNCTION :"schema".replay(job_id bigint, OUT waiting_job_id bigint, OUT outcome text)
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 BEGIN
     SELECT q.outcome, coalesce(q.merged_into, CASE q.outcome WHEN 'requeued' THEN job_id END) INTO outcome, waiting_job_id
       FROM requeue(job_id, 'replayed', NULL, NULL, jsonb_build_object('replayedAt', clock_timestamp())) q;
@@ -22,7 +22,7 @@ COMMENT ON FUNCTION :"schema".replay IS 'Brings a FAILED job back: it waits agai
 --        had its lock exclusively could leave out the successor, but a client may keep this transaction open for as long as
 --        it likes, and every enqueue of the catalog would wait for it.
 CREATE OR REPLACE FUNCTION :"schema".cancel(job_id bigint, OUT outcome text)
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 DECLARE
     at constant timestamptz := clock_timestamp();
     r  record;

@@ -4,7 +4,7 @@
 -- returns: how many additions were repaired; it should be 0 for ever
 -- locks: the additions repaired, passing over locked ones; as settle_merges
 CREATE OR REPLACE FUNCTION :"schema".sweep() RETURNS bigint
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 DECLARE
     n bigint;
 BEGIN

@@ -5,7 +5,7 @@
 -- returns: those that are lost
 -- locks: the refreshes' rows (tried), in order of id
 CREATE OR REPLACE FUNCTION :"schema".extend_refreshes(p_ids bigint[], p_tokens uuid[], p_lease_ms integer) RETURNS bigint[]
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 DECLARE
     at   constant timestamptz := clock_timestamp();
     lost bigint[];
@@ -32,7 +32,7 @@ COMMENT ON FUNCTION :"schema".extend_refreshes IS 'For workers: extends the leas
 CREATE OR REPLACE FUNCTION :"schema".take_over_refreshes(p_worker uuid, p_lease_ms integer, p_limit integer)
     RETURNS TABLE (id bigint, lock_token uuid, job_id bigint, tenant_id uuid, catalog_id text, scope text, listed boolean,
                    product_ids jsonb, done_count integer, failed_count integer, attempts integer, trace_id text, operated_by uuid)
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
     at constant timestamptz := clock_timestamp();
@@ -60,7 +60,7 @@ COMMENT ON FUNCTION :"schema".take_over_refreshes IS 'For workers: takes over re
 -- returns: how many were handed back
 -- locks: the refreshes' rows, in order of id
 CREATE OR REPLACE FUNCTION :"schema".hand_back_refreshes(p_ids bigint[], p_tokens uuid[]) RETURNS integer
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 DECLARE
     at constant timestamptz := clock_timestamp();
     n  integer;

@@ -9,7 +9,7 @@
 CREATE OR REPLACE FUNCTION :"schema".progress_refresh(
     p_id bigint, p_token uuid, p_lease_ms integer, p_done integer, p_recomputed bigint DEFAULT 0, p_failed jsonb DEFAULT '[]')
     RETURNS boolean
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 DECLARE
     at constant timestamptz := clock_timestamp();
 BEGIN
@@ -96,7 +96,7 @@ COMMENT ON FUNCTION :"schema".recompute_chunk IS 'For workers: calls the recompu
 -- returns: all ids, or NULL when the refresh is lost, or listed already
 -- locks: the refresh's row
 CREATE OR REPLACE FUNCTION :"schema".list_refresh(p_id bigint, p_token uuid, p_lease_ms integer, p_ids jsonb) RETURNS jsonb
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 DECLARE
     at  constant timestamptz := clock_timestamp();
     ids jsonb;

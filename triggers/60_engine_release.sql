@@ -12,7 +12,7 @@
 CREATE OR REPLACE FUNCTION :"schema".release_refresh(
     p_id bigint, p_token uuid, p_recomputed bigint DEFAULT 0, p_failed jsonb DEFAULT '[]', p_error text DEFAULT NULL,
     p_done integer DEFAULT NULL, OUT outcome text, OUT dead_letter_id bigint, OUT waiters integer)
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 DECLARE
     at     timestamptz;
     r      record;
@@ -75,7 +75,7 @@ COMMENT ON FUNCTION :"schema".release_refresh IS 'For workers: ends a refresh; w
 -- returns: whether anything is due earlier now
 -- locks: the waiting job's row, its additions (both tried)
 CREATE OR REPLACE FUNCTION :"schema".wake_catalog(p_tenant uuid, p_catalog text) RETURNS boolean
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 DECLARE
     at constant timestamptz := clock_timestamp();
     w  record;

@@ -1,7 +1,7 @@
 package main
 
 const (
-	extendSQL = "internal/queue/sql/extend.sql"
+	extendSQL = "triggers/42_conclude.sql"
 	purgeSQL  = "internal/queue/sql/purge.sql"
 	oldSQL    = "internal/queue/sql/purge_refreshes.sql"
 	backSQL   = "internal/queue/sql/look_back.sql"
@@ -14,35 +14,52 @@ const (
 var rows = []mutation{
 	{
 		what: "a completion's token", file: completeSQL, run: `TestALostReservation`,
-		old: "ON j.id = a.id AND j.lock_token = a.token", new: "ON j.id = a.id AND j.status = 'RUNNING'",
+		old: "(id, token, errors, result)\n          JOIN jobs j ON j.id = a.id AND j.lock_token = a.token",
+		new: "(id, token, errors, result)\n          JOIN jobs j ON j.id = a.id AND j.status = 'RUNNING'",
 	},
 	{
 		what: "a completion's SKIP LOCKED", file: completeSQL, run: `TestEveryPair.*/nothing`,
-		old: "FOR UPDATE OF j SKIP LOCKED", new: "FOR UPDATE OF j",
+		old: "(id, token, errors, result)\n          JOIN jobs j ON j.id = a.id AND j.lock_token = a.token\n         WHERE j.id = ANY ((SELECT p_ids)::bigint[])\n         ORDER BY j.id FOR UPDATE OF j SKIP LOCKED",
+		new: "(id, token, errors, result)\n          JOIN jobs j ON j.id = a.id AND j.lock_token = a.token\n         WHERE j.id = ANY ((SELECT p_ids)::bigint[])\n         ORDER BY j.id FOR UPDATE OF j",
 	},
 	{
 		what: "a heartbeat's token", file: extendSQL, run: `TestALostReservation`,
-		old: "ON j.id = a.id AND j.lock_token = a.token", new: "ON j.id = a.id AND j.status = 'RUNNING'",
+		old: "(id, token, lease_ms)\n          JOIN jobs j ON j.id = a.id AND j.lock_token = a.token",
+		new: "(id, token, lease_ms)\n          JOIN jobs j ON j.id = a.id AND j.status = 'RUNNING'",
 	},
 	{
 		what: "a heartbeat's SKIP LOCKED", file: extendSQL, in: queueTests, run: `TestAHeartbeat`,
-		old: "FOR UPDATE OF j SKIP LOCKED", new: "FOR UPDATE OF j",
+		old: "(id, token, lease_ms)\n          JOIN jobs j ON j.id = a.id AND j.lock_token = a.token\n         WHERE j.id = ANY ((SELECT p_ids)::bigint[])\n         ORDER BY j.id FOR UPDATE OF j SKIP LOCKED",
+		new: "(id, token, lease_ms)\n          JOIN jobs j ON j.id = a.id AND j.lock_token = a.token\n         WHERE j.id = ANY ((SELECT p_ids)::bigint[])\n         ORDER BY j.id FOR UPDATE OF j",
 	},
 	{
-		what: "a progress report's token", file: "internal/queue/sql/progress.sql", run: `TestALostReservation`,
-		old: " AND lock_token = $2::text::uuid", new: " AND $2::text IS NOT NULL",
+		what: "a completion reads no whole table, whenever its plan was made", file: completeSQL, run: `TestNoPlanForASmall`,
+		old: "p_results jsonb[]) RETURNS SETOF bigint\n    LANGUAGE plpgsql SET search_path = :\"schema\", pg_temp SET enable_seqscan = off",
+		new: "p_results jsonb[]) RETURNS SETOF bigint\n    LANGUAGE plpgsql SET search_path = :\"schema\", pg_temp",
 	},
 	{
-		what: "the token, for the question what is still held", file: "internal/queue/sql/held.sql", in: queueTests, run: `TestComplete|TestProgress`,
-		old: " AND j.lock_token = a.token", new: "",
+		what: "an enqueue reads no whole table, whenever its plan was made", file: enqueueSQL, run: `TestNoPlanForASmall`,
+		old: " SET enable_seqscan = off", new: "",
 	},
 	{
-		what: "the end of the lease, for the search of what to rescue", file: "internal/queue/sql/expired.sql", in: queueTests, run: `TestRescue|TestALongEnded|TestARescueAsks`,
-		old: " AND lease_expires_at <= clock_timestamp()", new: "",
+		what: "a progress report's token", file: completeSQL, run: `TestALostReservation`,
+		old: "WHERE j.id = p_id AND j.lock_token = p_token",
+		new: "WHERE j.id = p_id AND j.status = 'RUNNING'",
 	},
 	{
-		what: "the longest ended lease first", file: "internal/queue/sql/expired.sql", in: queueTests, run: `TestRescue|TestALongEnded|TestARescueAsks`,
-		old: "ORDER BY lease_expires_at LIMIT", new: "ORDER BY lease_expires_at DESC LIMIT",
+		what: "the token, for the question what is still held", file: completeSQL, in: queueTests, run: `TestComplete|TestProgress`,
+		old: "AS a (id, token)\n      JOIN jobs j ON j.id = a.id AND j.lock_token = a.token",
+		new: "AS a (id, token)\n      JOIN jobs j ON j.id = a.id",
+	},
+	{
+		what: "the end of the lease, for the search of what to rescue", file: completeSQL, in: queueTests, run: `TestRescue|TestALongEnded|TestARescueAsks`,
+		old: " AND j.lease_expires_at <= clock_timestamp()",
+		new: "",
+	},
+	{
+		what: "the longest ended lease first", file: completeSQL, in: queueTests, run: `TestRescue|TestALongEnded|TestARescueAsks`,
+		old: "ORDER BY j.lease_expires_at LIMIT",
+		new: "ORDER BY j.lease_expires_at DESC LIMIT",
 	},
 	{
 		what: "what waits or runs has no end, and so is never purged", file: "migrations/0001_jobs.sql", in: queueTests, run: `TestPurge`,

@@ -79,11 +79,11 @@ func (s *Store) sort(ctx context.Context, ids []int64, tokens []string, done []i
 func (s *Store) Progress(ctx context.Context, id int64, token string, result json.RawMessage) error {
 	ctx, done := s.bound(ctx)
 	defer done()
-	tag, err := s.cfg.DB.Exec(ctx, s.sql.progress, id, token, object(result))
-	if err != nil {
+	var held bool
+	if err := s.cfg.DB.QueryRow(ctx, s.sql.progress, id, token, object(result)).Scan(&held); err != nil {
 		return fmt.Errorf("progress of job %d: %w", id, err)
 	}
-	if tag.RowsAffected() == 0 {
+	if !held {
 		return fmt.Errorf("progress of job %d: %w", id, ErrLost)
 	}
 	return nil

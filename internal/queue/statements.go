@@ -14,12 +14,14 @@ var files embed.FS
 // statements are the texts of sql/, rendered for one schema.
 type statements struct {
 	reserve, requeue, sweep, barrier string
+	complete, held, progress, extend string
+	expired                          string
 
-	complete, held, progress, extend, expired string
-	depth, durations, purge, purgeRefreshes   string
-	register, beat, wantNotify, deregister    string
-	pressure, additions, writable, purgeable  string
-	touch, lookBack                           string
+	depth, durations                         string
+	purge, purgeRefreshes                    string
+	register, beat, wantNotify, deregister   string
+	pressure, additions, writable, purgeable string
+	touch, lookBack                          string
 }
 
 func newStatements(schema string) (statements, error) {
@@ -29,9 +31,14 @@ func newStatements(schema string) (statements, error) {
 		requeue: call("requeue($1, $2, $3::text::uuid, $4, $5::text::jsonb, $6, $7)"),
 		sweep:   call("sweep()"),
 		barrier: call("barrier($1)"),
+
+		complete: call("complete($1, $2::text[]::uuid[], $3, $4::text[]::jsonb[])"),
+		held:     call("held($1, $2::text[]::uuid[])"),
+		progress: call("progress($1, $2::text::uuid, $3::text::jsonb)"),
+		extend:   call("extend($1, $2::text[]::uuid[], $3)"),
+		expired:  call("expired($1)"),
 	}
 	for name, into := range map[string]*string{
-		"complete": &s.complete, "held": &s.held, "progress": &s.progress, "extend": &s.extend, "expired": &s.expired,
 		"depth": &s.depth, "durations": &s.durations, "purge": &s.purge, "purge_refreshes": &s.purgeRefreshes,
 		"register": &s.register, "beat": &s.beat, "want_notify": &s.wantNotify, "deregister": &s.deregister,
 		"pressure": &s.pressure, "additions": &s.additions, "writable": &s.writable, "purgeable": &s.purgeable,
