@@ -30,7 +30,8 @@ type fleet struct {
 	statements atomic.Int64  // of the workers
 	begun      sync.Map      // job id → when its handler was called
 	members    []*member
-	beat       time.Duration // by it they know how many they are; 0 means as usual
+	paced      func(*worker.Worker) // what a member is like, nil: as usual
+	beat       time.Duration        // by it they know how many they are; 0 means as usual
 }
 
 type member struct {
@@ -107,6 +108,9 @@ func (f *fleet) join(seats string, slots int, handler queue.HandlerFunc) *member
 	})
 	if err != nil {
 		f.tb.Fatal(err)
+	}
+	if f.paced != nil {
+		f.paced(w)
 	}
 	run, quiet := context.WithCancel(ctx)
 	stop, cancel := context.WithCancel(ctx)
@@ -249,7 +253,17 @@ func (f *fleet) enqueueAndWait(b *testing.B, clients, jobs int, pause time.Durat
 		})
 	}
 	wg.Wait()
-	all := clients * jobs
+	if n := f.report(b, &committed, before); n != clients*jobs {
+		b.Errorf("%d of %d jobs were enqueued", n, clients*jobs)
+	}
+}
+
+// report waits until all that was committed has begun, and reports how long after its commit, and the statements since so many.
+// It returns how many jobs there were.
+func (f *fleet) report(b *testing.B, committed *sync.Map, statements int64) int {
+	b.Helper()
+	all := 0
+	committed.Range(func(any, any) bool { all++; return true })
 	var took []float64
 	for deadline := time.Now().Add(patience); len(took) < all && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		took = took[:0]
@@ -264,10 +278,11 @@ func (f *fleet) enqueueAndWait(b *testing.B, clients, jobs int, pause time.Durat
 		b.Fatalf("%d of %d jobs began", len(took), all)
 	}
 	slices.Sort(took)
-	b.ReportMetric(float64(f.statements.Load()-before)/float64(all), "statements/job")
+	b.ReportMetric(float64(f.statements.Load()-statements)/float64(all), "statements/job")
 	b.ReportMetric(took[all/2], "p50-ms")
 	b.ReportMetric(took[all*99/100], "p99-ms")
 	b.ReportMetric(0, "ns/op")
+	return all
 }
 
 // Of many only a few listen, and a busy one's place is taken by one in reserve, down to the last.

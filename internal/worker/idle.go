@@ -26,8 +26,19 @@ const (
 	barrierAgain = 500 * time.Millisecond
 )
 
+// pace is when a worker goes from idle to busy and back; docs/performance.md shows what other values do.
+type pace struct {
+	busyAfter time.Duration
+	busyWakes int
+	calmAfter time.Duration
+}
+
+func usualPace() pace { return pace{busyAfter, busyWakes, calmAfter} }
+
 // sleepiness is what the loop knows of its own sleep.
 type sleepiness struct {
+	pace pace
+
 	wants bool // wants_notify as committed; false also when that is uncertain
 	armed bool // and the barrier was passed since: no commit from now on can fail to ring
 	told  bool // the table may say that this worker wants to be told
@@ -72,7 +83,7 @@ func (q *sleepiness) rested(d time.Duration) {
 }
 
 func (q *sleepiness) isBusy() bool {
-	return q.wakes >= busyWakes || !q.busySince.IsZero() && time.Since(q.busySince) >= busyAfter
+	return q.wakes >= q.pace.busyWakes || !q.busySince.IsZero() && time.Since(q.busySince) >= q.pace.busyAfter
 }
 
 // busy goes on from a look that found all that it asked for.
@@ -97,7 +108,7 @@ func (r *reserving) full() time.Duration {
 		q.busySince = now
 	}
 	if r.cfg.Seat != nil && q.sits {
-		left := busyAfter - now.Sub(q.busySince)
+		left := q.pace.busyAfter - now.Sub(q.busySince)
 		switch {
 		case r.place.crowded() && q.fresh:
 			left = 0
@@ -113,7 +124,7 @@ func (r *reserving) full() time.Duration {
 		return untilWoken
 	}
 	if !q.isBusy() {
-		return busyAfter - now.Sub(q.busySince)
+		return q.pace.busyAfter - now.Sub(q.busySince)
 	}
 	r.stopWanting()
 	return untilWoken
@@ -210,7 +221,7 @@ func (r *reserving) calmDown(found int) time.Duration {
 	if q.emptySince.IsZero() {
 		q.emptySince = time.Now()
 	}
-	if q.calm || time.Since(q.emptySince) >= calmAfter {
+	if q.calm || time.Since(q.emptySince) >= q.pace.calmAfter {
 		return -1
 	}
 	return calmPause

@@ -46,7 +46,7 @@ type reserving struct {
 
 // loop reserves for free slots until stop ends.
 func (w *Worker) loop(stop, end context.Context, handlers *sync.WaitGroup) {
-	r := &reserving{Worker: w, stop: stop, end: end, handlers: handlers, hungry: true, quiet: sleepiness{calm: true}}
+	r := &reserving{Worker: w, stop: stop, end: end, handlers: handlers, hungry: true, quiet: sleepiness{calm: true, pace: w.pace}}
 	for stop.Err() == nil {
 		if pause := r.step(); pause != 0 {
 			r.rest(pause)

@@ -64,6 +64,7 @@ type Worker struct {
 	leases leaseClock
 	back   backClock
 	turns  turns
+	pace   pace
 	place  place
 
 	rearm atomic.Bool // beat → loop: workers.wants_notify may not have been what the loop believes
@@ -88,7 +89,7 @@ func New(cfg Config) (*Worker, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
-	w := &Worker{cfg: cfg, store: cfg.Store, log: cfg.Log, slots: newSlots(cfg.Slots), stats: newStats(cfg.Handlers)}
+	w := &Worker{cfg: cfg, store: cfg.Store, log: cfg.Log, slots: newSlots(cfg.Slots), stats: newStats(cfg.Handlers), pace: usualPace()}
 	w.lanes = newConcluder(w)
 	w.leases.poke = make(chan struct{}, 1)
 	w.back = make(backClock, 1)
