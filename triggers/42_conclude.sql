@@ -1,14 +1,15 @@
 -- What the holder of a lock token does with a RUNNING job. A row has a token exactly while it is RUNNING, so its status is not
 -- asked for: that would invite a plan that reads the index of all RUNNING rows, dead entries included, where the primary key
--- finds each row at once. Plans are made once a session, maybe when the table was small, so they may not read it whole; and the
--- ids stand in sub-selects for the reason that reserve gives.
+-- finds each row at once. Plans are made once a session, maybe when the table was small, so they may not read it whole: rows are
+-- found by the primary key, through an array in a sub-select for the reason that reserve gives, and joined by a hash. (A nested
+-- loop would prepare the array anew for each row.)
 
 -- complete: RUNNING → COMPLETED or COMPLETED_WITH_ERRORS, many at once, each for the holder of its token.
 -- $1 ids  $2 lock tokens  $3 with errors  $4 results, JSON objects, merged into result
 -- returns: the ids that are concluded; the others are lost, or somebody holds their row's lock
 -- locks: those rows in id order, passing over locked ones: one row that psql has locked must not hold up the others
 CREATE OR REPLACE FUNCTION :"schema".complete(p_ids bigint[], p_tokens uuid[], p_errors boolean[], p_results jsonb[]) RETURNS SETOF bigint
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off SET enable_nestloop = off SET enable_mergejoin = off AS $$
 BEGIN
     RETURN QUERY
     WITH mine AS MATERIALIZED (
@@ -34,7 +35,7 @@ COMMENT ON FUNCTION :"schema".complete IS 'For workers: ends jobs well, for the 
 -- returns: the ids extended; the others are lost, or somebody holds their row's lock
 -- locks: those rows in id order, passing over locked ones
 CREATE OR REPLACE FUNCTION :"schema".extend(p_ids bigint[], p_tokens uuid[], p_leases bigint[]) RETURNS SETOF bigint
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off SET enable_nestloop = off SET enable_mergejoin = off AS $$
 BEGIN
     RETURN QUERY
     WITH mine AS MATERIALIZED (
@@ -56,7 +57,7 @@ COMMENT ON FUNCTION :"schema".extend IS 'For workers: extends leases, for the ho
 -- $1 ids  $2 lock tokens        returns: ids
 -- locks: nothing
 CREATE OR REPLACE FUNCTION :"schema".held(p_ids bigint[], p_tokens uuid[]) RETURNS SETOF bigint
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off SET enable_nestloop = off SET enable_mergejoin = off AS $$
 BEGIN
     RETURN QUERY
     SELECT j.id
