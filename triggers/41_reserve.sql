@@ -70,7 +70,7 @@ BEGIN
         GET DIAGNOSTICS taken = ROW_COUNT;
         IF taken < cardinality(due) THEN
             FOR job IN SELECT j.id FROM jobs j
-                        WHERE j.id = ANY ((SELECT due)::bigint[]) AND j.status = 'PENDING' ORDER BY j.run_after, j.id LOOP
+                        WHERE j.id = ANY ((SELECT due)::bigint[]) AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH' ORDER BY j.run_after, j.id LOOP
                 IF reserve_refresh(job, p_worker, p_lease_ms, p_leases, p_max_ids) THEN
                     folded := folded || job;
                 END IF;
@@ -89,7 +89,7 @@ BEGIN
         SELECT j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
                j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at,
                NULL::double precision, NULL::double precision, look_ms
-          FROM jobs j WHERE j.id = ANY ((SELECT folded)::bigint[]);
+          FROM jobs j WHERE j.id = ANY ((SELECT folded)::bigint[]) AND j.status = 'RUNNING';
     END IF;
     IF taken + cardinality(folded) < p_limit THEN
         SELECT n.due_ms, n.lease_ms INTO next_due_ms, next_lease_ms FROM next_due(p_from) n;
@@ -193,6 +193,10 @@ BEGIN
            operated_by = coalesce(j.operated_by, f.operated_by), trace_id = coalesce(j.trace_id, f.trace_id),
            config = j.config || jsonb_build_object('productIds', f.ids) || CASE WHEN f.full_refresh THEN '{"full": true}'::jsonb ELSE '{}' END
      WHERE j.id = p_id;
+    IF NOT FOUND THEN -- or its additions would be gone
+        RAISE EXCEPTION 'job % can''t be reserved: a trigger of yours on jobs suppresses the UPDATE', p_id
+            USING ERRCODE = 'triggered_action_exception', HINT = 'Let it raise an error, or pass over PRICE_REFRESH jobs.';
+    END IF;
     IF f.more OR left_behind OR NOT quiet THEN
         PERFORM leave_successor(r.tenant_id, r.catalog_id, CASE WHEN f.more THEN at ELSE at + interval '10 ms' END);
     END IF;
@@ -292,6 +296,10 @@ BEGIN
             jsonb_build_object('catalogId', p_catalog, 'productIds', f.ids) || CASE WHEN f.full_refresh THEN '{"full": true}'::jsonb ELSE '{}' END,
             a.max_attempts, least(coalesce(f.attempts, 0), 2147483646) + 1, gen_random_uuid(), p_worker, at,
             at + coalesce((p_leases ->> 'PRICE_REFRESH')::integer, p_lease_ms) * interval '1 ms');
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'no job can be made of additions: a trigger of yours on jobs suppresses the INSERT'
+            USING ERRCODE = 'triggered_action_exception', HINT = 'Let it raise an error, or pass over PRICE_REFRESH jobs.';
+    END IF;
     IF f.more THEN
         -- Ids that were put back have no waiting job: they stay marked, for the next look. One job id is given once, also
         -- when additions that came before the one that was told it were more than the job takes.

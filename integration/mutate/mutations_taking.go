@@ -48,6 +48,14 @@ var taking = []mutation{
 		old: "        ELSIF p_brief THEN\n            RETURN;\n        END IF;\n", new: "        END IF;\n        IF p_brief THEN\n            RETURN;\n        END IF;\n",
 	},
 	{
+		what: "only a price refresh is folded", file: reserveSQL, run: `TestARowThat`,
+		old: " AND j.type = 'PRICE_REFRESH' ORDER BY j.run_after", new: " ORDER BY j.run_after",
+	},
+	{
+		what: "additions are not taken for a job that stays as it is", file: reserveSQL, run: `TestARowThat`,
+		old: "IF NOT FOUND THEN -- or its additions would be gone", new: "IF false THEN",
+	},
+	{
 		what: "the question whether anybody is adding", file: reserveSQL, run: `TestEveryPair.*/a_job_waits$`,
 		old: "quiet := pg_try_advisory_xact_lock(1853292545, catalog_stripe(r.tenant_id, r.catalog_id));", new: "quiet := true;",
 	},

@@ -1,0 +1,59 @@
+package integration
+
+import (
+	"testing"
+
+	"notifyworker/internal/queue"
+)
+
+// A trigger of the user's may say RETURN NULL, which makes PostgreSQL pass over a row without a word. What it suppresses stays
+// as it is, and nothing that was to go with it is lost.
+func TestARowThatATriggerPassesOverStaysAsItIs(t *testing.T) {
+	tb := newTable(t, queue.Config{})
+	tb.exec(`CREATE FUNCTION pass_over() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF EXISTS (SELECT FROM paused) AND (NEW.type = 'report' OR NEW.catalog_id = 'c' OR NEW.config ->> 'catalogId' = 'c') THEN RETURN NULL; END IF;
+			RETURN NEW;
+		END $$`)
+	tb.exec(`CREATE TABLE paused ()`)
+	tb.exec(`CREATE TRIGGER pass_over BEFORE INSERT OR UPDATE ON notifyworker.jobs FOR EACH ROW EXECUTE FUNCTION public.pass_over()`)
+	tb.exec(`ALTER FUNCTION pass_over() SET search_path = public`)
+	report := one[int64](tb, `SELECT job_id FROM notifyworker.enqueue_job('report', '{"catalogId": "c"}')`)
+	tb.exec(`INSERT INTO paused DEFAULT VALUES`)
+	if r, err := tb.Reserve(t.Context(), 10); err != nil || len(r.Jobs) > 0 || r.Poisoned != nil {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	tb.exec(`DELETE FROM paused`)
+	refresh := tb.enqueue("c", `["a"]`)
+	tb.enqueue("c", `["b"]`) // an addition, which a fold would take
+	tb.enqueueRR("c", `["m"]`)
+	other := one[int64](tb, `SELECT job_id FROM notifyworker.enqueue_job('other')`)
+	tb.exec(`INSERT INTO paused DEFAULT VALUES`)
+	for range 3 {
+		r, err := tb.Reserve(t.Context(), 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, j := range r.Jobs {
+			if j.ID != other {
+				t.Fatalf("job %d was reserved: %+v", j.ID, j)
+			}
+		}
+	}
+	if a, b := tb.status(report), tb.status(refresh); a != "PENDING" || b != "PENDING" {
+		t.Fatalf("the jobs are %s and %s", a, b)
+	}
+	if ids := tb.ids(refresh); ids != `["a"]` {
+		t.Fatalf("the job has the ids %s", ids)
+	}
+	tb.exec(`DELETE FROM paused`)
+	got := map[int64]bool{}
+	for _, j := range tb.reserve(10) {
+		got[j.ID] = true
+	}
+	if !got[report] || !got[refresh] {
+		t.Fatalf("reserved %v, want %d and %d", got, report, refresh)
+	}
+	if ids := tb.ids(refresh); ids != `["a", "b", "m"]` {
+		t.Fatalf("the job has the ids %s", ids)
+	}
+}
