@@ -46,6 +46,19 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION :"schema".take_seat IS 'For workers: takes one of the few seats of those who listen, or says for which to wait.';
 
+-- work_lies_there: whether something has been due for a while that nobody has taken. It looks back a minute: at what is older
+-- somebody has looked by then, and behind an old snapshot there may be millions of dead entries before.
+-- locks: nothing
+CREATE OR REPLACE FUNCTION :"schema".work_lies_there() RETURNS boolean
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    at constant timestamptz := clock_timestamp() - interval '50 ms';
+BEGIN
+    RETURN EXISTS (SELECT FROM jobs j WHERE j.status = 'PENDING' AND j.run_after > at - interval '1 minute' AND j.run_after < at)
+        OR EXISTS (SELECT FROM job_additions a WHERE a.marked AND a.run_after < at);
+END $$;
+COMMENT ON FUNCTION :"schema".work_lies_there IS 'For workers: whether those who should have been told of work seem to have fallen silent.';
+
 -- fill_seats: finds somebody for a seat that nobody has and nobody waits for, if somebody waits for another: whoever has
 -- waited longest is called away from there, and takes this one. Those who leave their seat do it only if it matters at once:
 -- when of the others at most one is taken, since its owner may have frozen. (Who is called away shows in the server's log.)
@@ -58,5 +71,7 @@ BEGIN
     SELECT (array_agg(l.pid ORDER BY l.since) FILTER (WHERE NOT l.granted))[1] INTO waits
       FROM seat_locks() l HAVING count(DISTINCT l.seat) < 4 AND (p_always OR count(*) FILTER (WHERE l.granted) <= 1);
     RETURN coalesce(pg_cancel_backend(waits), false);
+EXCEPTION WHEN insufficient_privilege THEN
+    RETURN false; -- workers that log in as different roles can't call each other
 END $$;
 COMMENT ON FUNCTION :"schema".fill_seats IS 'For workers: calls somebody to a free seat that nobody has waited for.';

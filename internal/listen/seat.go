@@ -110,6 +110,9 @@ func (l *Listener) takeSeats(ctx context.Context) error {
 			} else {
 				l.admit(false)
 			}
+			if to == anywhere {
+				s.end() // a small fleet needs no seats
+			}
 			if here.Err() == nil {
 				s.leave(ctx)
 				<-here.Done()

@@ -60,7 +60,17 @@ func (s *seatSession) connect(ctx context.Context) error {
 		return fmt.Errorf("connect: %w", err)
 	}
 	s.conn = conn
+	if err := s.setUp(context.WithoutCancel(ctx)); err != nil { // a session that is half set up must not be taken for one that is
+		s.end()
+		return err
+	}
+	return nil
+}
+
+// setUp makes a new session fit to wait.
+func (s *seatSession) setUp(ctx context.Context) error {
 	defer s.bounded()()
+	conn := s.conn
 	// First of all: behind a pooler the settings would stay with a session that others use.
 	var pid uint32
 	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid); err != nil {

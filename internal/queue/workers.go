@@ -40,7 +40,7 @@ type Fleet struct {
 // Sign is what a worker says of itself with each beat.
 type Sign struct {
 	Busy        int    // slots
-	Reserve     bool   // it hears nothing itself, and trusts that others do
+	Reserve     bool   // it hears nothing itself, trusts that others do, and could take a job
 	EchoChannel string // Nonce is sent there, so that the process hears whether notifications reach it; "": nowhere
 	Nonce       string
 }

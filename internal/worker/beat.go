@@ -53,8 +53,9 @@ func (w *Worker) beat(ctx context.Context) {
 		running, _ := w.slots.counts()
 		// Short: on an idle worker the beat is what finds out that the network has fallen silent.
 		sctx, done := context.WithTimeout(ctx, min(w.cfg.BeatEvery, statementTimeout))
-		sign := queue.Sign{Busy: running, Reserve: w.inReserve(), Nonce: strconv.FormatUint(n, 10)}
-		if !sign.Reserve {
+		reserve := w.inReserve()
+		sign := queue.Sign{Busy: running, Reserve: reserve && w.slots.free() > 0, Nonce: strconv.FormatUint(n, 10)}
+		if !reserve {
 			sign.EchoChannel = w.cfg.EchoChannel
 		}
 		fleet, err := w.store.Beat(sctx, sign)

@@ -368,6 +368,47 @@ func TestABurstReachesEveryReserve(t *testing.T) {
 	f.settled(4)
 }
 
+// Workers that are full from their first look on have never slept. They are in nobody's way.
+func TestWhoIsFullFromTheBeginningTakesNoSeat(t *testing.T) {
+	f := newFleet(t)
+	f.beat = time.Second
+	defer f.leave()
+	const n, full = 14, 8
+	release := make(chan struct{})
+	began := make(chan struct{}, 100)
+	if _, err := f.pool.Exec(context.Background(), "SELECT notifyworker.enqueue_job('t') FROM generate_series(1, $1)", full); err != nil {
+		t.Fatal(err)
+	}
+	for range n {
+		f.join(migrations.DefaultSchema, 1, func(context.Context, queue.Job) queue.Outcome {
+			began <- struct{}{}
+			<-release
+			return queue.Outcome{}
+		})
+	}
+	for range full {
+		<-began
+	}
+	f.settled(4) // of the six that are idle, and so each of the four wants to be told
+	for i := range n - full {
+		if _, err := f.pool.Exec(context.Background(), "SELECT notifyworker.enqueue_job('t')"); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-began:
+		case <-time.After(patience):
+			t.Fatalf("job %d does not start", i+1)
+		}
+	}
+	close(release)
+	f.settled(4)
+	for _, m := range f.members {
+		if s := m.w.Stats(); s.Missed > 0 {
+			t.Errorf("%d found late, by the poll", s.Missed)
+		}
+	}
+}
+
 // Listeners that end, by themselves or because the server ends their session, are followed by others.
 func TestASeatIsTakenOver(t *testing.T) {
 	f := newFleet(t)

@@ -39,11 +39,12 @@ func usualPace() pace { return pace{busyAfter, busyWakes, calmAfter} }
 type sleepiness struct {
 	pace pace
 
-	wants bool // wants_notify as committed; false also when that is uncertain
-	armed bool // and the barrier was passed since: no commit from now on can fail to ring
-	told  bool // the table may say that this worker wants to be told
-	sits  bool // has a seat or waits for one
-	fresh bool // the last look came with the seat: what it found may be more than this worker can take
+	wants  bool // wants_notify as committed; false also when that is uncertain
+	armed  bool // and the barrier was passed since: no commit from now on can fail to ring
+	told   bool // the table may say that this worker wants to be told
+	sits   bool // has a seat or waits for one, as a listener does from the beginning
+	trusts bool // went to sleep without a seat, since others listen
+	fresh  bool // the last look came with the seat: what it found may be more than this worker can take
 
 	fullSince  time.Time // no free slot since then; zero: there is one
 	busySince  time.Time // work without a rest since then; zero: not busy
@@ -169,7 +170,7 @@ func (r *reserving) fallAsleep(found int) time.Duration {
 		if q.told {
 			r.takeBack()
 		}
-		r.hungry = false
+		r.hungry, q.trusts = false, true
 		return untilWoken
 	case q.armed:
 		r.hungry = false

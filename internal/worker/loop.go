@@ -46,7 +46,7 @@ type reserving struct {
 
 // loop reserves for free slots until stop ends.
 func (w *Worker) loop(stop, end context.Context, handlers *sync.WaitGroup) {
-	r := &reserving{Worker: w, stop: stop, end: end, handlers: handlers, hungry: true, quiet: sleepiness{calm: true, pace: w.pace}}
+	r := &reserving{Worker: w, stop: stop, end: end, handlers: handlers, hungry: true, quiet: sleepiness{calm: true, sits: true, pace: w.pace}}
 	for stop.Err() == nil {
 		if pause := r.step(); pause != 0 {
 			r.rest(pause)
@@ -78,7 +78,7 @@ func (r *reserving) step() time.Duration {
 	if !r.hungry {
 		return untilWoken
 	}
-	trusted := r.quiet.armed || r.inReserve()
+	trusted := r.quiet.armed || r.quiet.trusts && r.inReserve()
 	began := time.Now()
 	// Whoever sleeps armed knows of all that was there, and is told of all that comes. So the job that woke it is had first, and
 	// all other questions are asked a moment later.
@@ -150,7 +150,7 @@ func (r *reserving) nothingMore(res queue.Reservation) time.Duration {
 	case res.NextDue != 0:
 		r.blocked = 0
 		if res.NextDue > 0 {
-			r.cfg.Bell.RingIn(res.NextDue)
+			r.cfg.Bell.RingIn(res.NextDue + r.spread())
 		}
 	case len(res.Jobs) > 0:
 		r.blocked = 0

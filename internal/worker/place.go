@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 
 // fullAfter is how long a worker in a large fleet is full before somebody else shall listen.
 const fullAfter = 10 * time.Millisecond
+
+// reserveApart is within what time those in reserve look for the same job.
+const reserveApart = 100 * time.Millisecond
 
 // place is what a worker knows of its seat.
 type place struct {
@@ -38,8 +42,16 @@ func (r *reserving) rise() {
 		return
 	}
 	r.cfg.Seat.Rise()
-	r.quiet.sits = false
+	r.quiet.sits, r.quiet.trusts = false, false
 	r.hungry = true
+}
+
+// spread is how much later than others a worker in reserve looks for what it knows to be due: or all would look at once.
+func (r *reserving) spread() time.Duration {
+	if !r.inReserve() {
+		return 0
+	}
+	return rand.N(reserveApart)
 }
 
 // crowded says whether others may be waiting for a seat.
