@@ -9,9 +9,9 @@ import (
 const (
 	// Who is not first looks after this time: the first one has reserved the job by then, and one look serves all that was
 	// announced meanwhile. It is also what a job waits for longer when the first one died or got busy since its last beat.
-	afterFirst = 10 * time.Millisecond
+	afterFirst = 3 * time.Millisecond
 	// lookApart spreads the looks of those who are not first.
-	lookApart = 10 * time.Millisecond
+	lookApart = 3 * time.Millisecond
 )
 
 // turns decides which of the workers that a notification reaches goes at once: if all of them went, each job would cost as
