@@ -26,7 +26,7 @@ const (
 	barrierAgain = 500 * time.Millisecond
 )
 
-// pace is when a worker goes from idle to busy and back; docs/performance.md shows what other values do.
+// pace is when a worker goes from idle to busy and back; BenchmarkPace shows what other values do.
 type pace struct {
 	busyAfter time.Duration
 	busyWakes int
