@@ -2,7 +2,7 @@ package main
 
 const (
 	requeueSQL  = "triggers/45_requeue.sql"
-	completeSQL = "triggers/42_conclude.sql"
+	concludeSQL = "triggers/42_conclude.sql"
 )
 
 // returning is what a conclusion and the one door back to PENDING do.

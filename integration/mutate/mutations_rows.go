@@ -1,10 +1,9 @@
 package main
 
 const (
-	extendSQL = "triggers/42_conclude.sql"
-	purgeSQL  = "internal/queue/sql/purge.sql"
-	oldSQL    = "internal/queue/sql/purge_refreshes.sql"
-	backSQL   = "internal/queue/sql/look_back.sql"
+	purgeSQL = "internal/queue/sql/purge.sql"
+	oldSQL   = "internal/queue/sql/purge_refreshes.sql"
+	backSQL  = "internal/queue/sql/look_back.sql"
 
 	queueTests = "./internal/queue/"
 )
@@ -13,27 +12,27 @@ const (
 // held to, whoever writes it.
 var rows = []mutation{
 	{
-		what: "a completion's token", file: completeSQL, run: `TestALostReservation`,
+		what: "a completion's token", file: concludeSQL, run: `TestALostReservation`,
 		old: "(id, token, errors, result)\n          JOIN jobs j ON j.id = a.id AND j.lock_token = a.token",
 		new: "(id, token, errors, result)\n          JOIN jobs j ON j.id = a.id AND j.status = 'RUNNING'",
 	},
 	{
-		what: "a completion's SKIP LOCKED", file: completeSQL, run: `TestEveryPair.*/nothing`,
+		what: "a completion's SKIP LOCKED", file: concludeSQL, run: `TestEveryPair.*/nothing`,
 		old: "(id, token, errors, result)\n          JOIN jobs j ON j.id = a.id AND j.lock_token = a.token\n         WHERE j.id = ANY ((SELECT p_ids)::bigint[])\n         ORDER BY j.id FOR UPDATE OF j SKIP LOCKED",
 		new: "(id, token, errors, result)\n          JOIN jobs j ON j.id = a.id AND j.lock_token = a.token\n         WHERE j.id = ANY ((SELECT p_ids)::bigint[])\n         ORDER BY j.id FOR UPDATE OF j",
 	},
 	{
-		what: "a heartbeat's token", file: extendSQL, run: `TestALostReservation`,
+		what: "a heartbeat's token", file: concludeSQL, run: `TestALostReservation`,
 		old: "(id, token, lease_ms)\n          JOIN jobs j ON j.id = a.id AND j.lock_token = a.token",
 		new: "(id, token, lease_ms)\n          JOIN jobs j ON j.id = a.id AND j.status = 'RUNNING'",
 	},
 	{
-		what: "a heartbeat's SKIP LOCKED", file: extendSQL, in: queueTests, run: `TestAHeartbeat`,
+		what: "a heartbeat's SKIP LOCKED", file: concludeSQL, in: queueTests, run: `TestAHeartbeat`,
 		old: "(id, token, lease_ms)\n          JOIN jobs j ON j.id = a.id AND j.lock_token = a.token\n         WHERE j.id = ANY ((SELECT p_ids)::bigint[])\n         ORDER BY j.id FOR UPDATE OF j SKIP LOCKED",
 		new: "(id, token, lease_ms)\n          JOIN jobs j ON j.id = a.id AND j.lock_token = a.token\n         WHERE j.id = ANY ((SELECT p_ids)::bigint[])\n         ORDER BY j.id FOR UPDATE OF j",
 	},
 	{
-		what: "a completion reads no whole table, whenever its plan was made", file: completeSQL, run: `TestNoPlanForASmall`,
+		what: "a completion reads no whole table, whenever its plan was made", file: concludeSQL, run: `TestNoPlanForASmall`,
 		old: "p_results jsonb[]) RETURNS SETOF bigint\n    LANGUAGE plpgsql SET search_path = :\"schema\", pg_temp SET enable_seqscan = off",
 		new: "p_results jsonb[]) RETURNS SETOF bigint\n    LANGUAGE plpgsql SET search_path = :\"schema\", pg_temp",
 	},
@@ -42,22 +41,22 @@ var rows = []mutation{
 		old: " SET enable_seqscan = off", new: "",
 	},
 	{
-		what: "a progress report's token", file: completeSQL, run: `TestALostReservation`,
+		what: "a progress report's token", file: concludeSQL, run: `TestALostReservation`,
 		old: "WHERE j.id = p_id AND j.lock_token = p_token",
 		new: "WHERE j.id = p_id AND j.status = 'RUNNING'",
 	},
 	{
-		what: "the token, for the question what is still held", file: completeSQL, in: queueTests, run: `TestComplete|TestProgress`,
+		what: "the token, for the question what is still held", file: concludeSQL, in: queueTests, run: `TestComplete|TestProgress`,
 		old: "AS a (id, token)\n      JOIN jobs j ON j.id = a.id AND j.lock_token = a.token",
 		new: "AS a (id, token)\n      JOIN jobs j ON j.id = a.id",
 	},
 	{
-		what: "the end of the lease, for the search of what to rescue", file: completeSQL, in: queueTests, run: `TestRescue|TestALongEnded|TestARescueAsks`,
+		what: "the end of the lease, for the search of what to rescue", file: concludeSQL, in: queueTests, run: `TestRescue|TestALongEnded|TestARescueAsks`,
 		old: " AND j.lease_expires_at <= clock_timestamp()",
 		new: "",
 	},
 	{
-		what: "the longest ended lease first", file: completeSQL, in: queueTests, run: `TestRescue|TestALongEnded|TestARescueAsks`,
+		what: "the longest ended lease first", file: concludeSQL, in: queueTests, run: `TestRescue|TestALongEnded|TestARescueAsks`,
 		old: "ORDER BY j.lease_expires_at LIMIT",
 		new: "ORDER BY j.lease_expires_at DESC LIMIT",
 	},

@@ -35,14 +35,8 @@ func TestABriefLookSaysNothingOfWhatComesNext(t *testing.T) {
 func TestABriefLookMayLeaveWhatOthersHoldAndWhatIsMarked(t *testing.T) {
 	tb := newTable(t)
 	held := value[int64](tb, `SELECT job_id FROM notifyworker.enqueue_job('held')`)
-	tx, err := tb.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(t.Context())
-	if _, err := tx.Exec(t.Context(), `SELECT FROM notifyworker.jobs FOR UPDATE`); err != nil {
-		t.Fatal(err)
-	}
+	letGo := tb.lockJobs()
+	defer letGo()
 	tb.exec(`BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT notifyworker.enqueue_price_refresh('marked', '["p"]'); COMMIT`)
 	tb.exec(`SELECT notifyworker.enqueue_job('free')`)
 	if r := tb.reserveBriefly(5); len(r.Jobs) != 1 || r.Jobs[0].Type != "free" || !r.Brief {
@@ -51,9 +45,7 @@ func TestABriefLookMayLeaveWhatOthersHoldAndWhatIsMarked(t *testing.T) {
 	if r := tb.reserve(5); len(r.Jobs) != 1 || r.Jobs[0].CatalogID != "marked" || r.NextDue > 0 {
 		t.Fatalf("the whole look after it: got %+v", r)
 	}
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	letGo()
 	if r := tb.reserveBriefly(5); len(r.Jobs) != 1 || r.Jobs[0].ID != held {
 		t.Fatalf("got %+v", r)
 	}

@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	"notifyworker/internal/pgtest"
@@ -76,6 +77,25 @@ func (tb table) one() queue.Job {
 		tb.t.Fatalf("reserved %d jobs, want 1", len(r.Jobs))
 	}
 	return r.Jobs[0]
+}
+
+// lockJobs holds the rows of all jobs locked, as somebody with psql may, until letGo is called.
+func (tb table) lockJobs() (letGo func()) {
+	tb.t.Helper()
+	tx, err := tb.pool.Begin(context.Background())
+	if err != nil {
+		tb.t.Fatal(err)
+	}
+	letGo = sync.OnceFunc(func() {
+		if err := tx.Rollback(context.Background()); err != nil {
+			tb.t.Error(err)
+		}
+	})
+	if _, err := tx.Exec(context.Background(), `SELECT FROM notifyworker.jobs FOR UPDATE`); err != nil {
+		letGo()
+		tb.t.Fatal(err)
+	}
+	return letGo
 }
 
 func (tb table) status(id int64) string {

@@ -117,14 +117,7 @@ func TestRequeueOfALockedRowIsBusyAndWaitsForNobody(t *testing.T) {
 	tb := newTable(t)
 	tb.enqueue("c", `["p"]`)
 	j := tb.one()
-	tx, err := tb.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(t.Context())
-	if _, err := tx.Exec(t.Context(), `SELECT FROM notifyworker.jobs FOR UPDATE`); err != nil {
-		t.Fatal(err)
-	}
+	defer tb.lockJobs()()
 	if out := tb.requeue(queue.Return{ID: j.ID, Token: j.Token, Cause: queue.CauseFailed}); out.Verdict != queue.Busy {
 		t.Errorf("got %+v", out)
 	}

@@ -47,14 +47,7 @@ func TestReserveTellsWhenTheNextJobIsDue(t *testing.T) {
 func TestLooksThatFindADueJobLockedGrowApart(t *testing.T) {
 	tb := newTable(t)
 	tb.exec(`SELECT notifyworker.enqueue_job('held')`)
-	tx, err := tb.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback(t.Context())
-	if _, err := tx.Exec(t.Context(), `SELECT FROM notifyworker.jobs FOR UPDATE`); err != nil {
-		t.Fatal(err)
-	}
+	defer tb.lockJobs()()
 	last := time.Duration(0)
 	for range 12 {
 		r := tb.reserve(1)

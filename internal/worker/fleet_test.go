@@ -164,6 +164,45 @@ func (f *fleet) count() (listening, reserve int) {
 	return listening, reserve
 }
 
+// joinHeld adds workers whose jobs run until release is closed; each says so when it begins.
+func (f *fleet) joinHeld(n, slots int) (began, release chan struct{}) {
+	f.tb.Helper()
+	began, release = make(chan struct{}, 10*n*slots), make(chan struct{})
+	for range n {
+		f.join(migrations.DefaultSchema, slots, func(context.Context, queue.Job) queue.Outcome {
+			began <- struct{}{}
+			<-release
+			return queue.Outcome{}
+		})
+	}
+	return began, release
+}
+
+// fillOneByOne enqueues so many jobs, each once the last one has begun.
+func (f *fleet) fillOneByOne(jobs int, began <-chan struct{}) {
+	f.tb.Helper()
+	for i := range jobs {
+		if _, err := f.pool.Exec(context.Background(), "SELECT notifyworker.enqueue_job('t')"); err != nil {
+			f.tb.Fatal(err)
+		}
+		select {
+		case <-began:
+		case <-time.After(patience):
+			l, r := f.count()
+			f.tb.Fatalf("job %d does not start: %d listen, %d in reserve", i+1, l, r)
+		}
+	}
+}
+
+func (f *fleet) noneMissed() {
+	f.tb.Helper()
+	for _, m := range f.members {
+		if s := m.w.Stats(); s.Missed > 0 {
+			f.tb.Errorf("%d found late, by the poll", s.Missed)
+		}
+	}
+}
+
 // BenchmarkFleet enqueues at full speed beside idle workers, then job by job. The workers are goroutines, but their
 // connections are their own, so the server sees as many sessions as it would of processes.
 func BenchmarkFleet(b *testing.B) {
@@ -291,15 +330,7 @@ func TestOfManyOnlyAFewListenAndTheLastOneIsWokenToo(t *testing.T) {
 	f.beat = time.Second
 	defer f.leave()
 	const n = 12
-	release := make(chan struct{})
-	began := make(chan struct{}, 100)
-	for range n {
-		f.join(migrations.DefaultSchema, 1, func(context.Context, queue.Job) queue.Outcome {
-			began <- struct{}{}
-			<-release
-			return queue.Outcome{}
-		})
-	}
+	began, release := f.joinHeld(n, 1)
 	f.settled(4)
 	ctx := context.Background()
 	var listening, has, waits, pinning int
@@ -316,24 +347,10 @@ func TestOfManyOnlyAFewListenAndTheLastOneIsWokenToo(t *testing.T) {
 			t.Fatalf("%d sessions listen, %d have a seat, %d wait for one, %d of those hold vacuum back, %v", listening, has, waits, pinning, err)
 		}
 	}
-	for i := range n { // each fills one worker for good
-		if _, err := f.pool.Exec(ctx, "SELECT notifyworker.enqueue_job('t')"); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case <-began:
-		case <-time.After(patience):
-			l, r := f.count()
-			t.Fatalf("job %d does not start: %d listen, %d in reserve", i+1, l, r)
-		}
-	}
+	f.fillOneByOne(n, began)
 	close(release)
 	f.settled(4)
-	for _, m := range f.members {
-		if s := m.w.Stats(); s.Missed > 0 {
-			t.Errorf("%d found late, by the poll", s.Missed)
-		}
-	}
+	f.noneMissed()
 }
 
 // A burst that fills all who listen, and more, reaches those in reserve.
@@ -342,15 +359,7 @@ func TestABurstReachesEveryReserve(t *testing.T) {
 	f.beat = time.Second
 	defer f.leave()
 	const n = 20
-	release := make(chan struct{})
-	began := make(chan struct{}, 10*n)
-	for range n {
-		f.join(migrations.DefaultSchema, 2, func(context.Context, queue.Job) queue.Outcome {
-			began <- struct{}{}
-			<-release
-			return queue.Outcome{}
-		})
-	}
+	began, release := f.joinHeld(n, 2)
 	f.settled(4)
 	if _, err := f.pool.Exec(context.Background(), "SELECT notifyworker.enqueue_job('t') FROM generate_series(1, $1)", 2*n); err != nil {
 		t.Fatal(err)
@@ -374,39 +383,18 @@ func TestWhoIsFullFromTheBeginningTakesNoSeat(t *testing.T) {
 	f.beat = time.Second
 	defer f.leave()
 	const n, full = 14, 8
-	release := make(chan struct{})
-	began := make(chan struct{}, 100)
 	if _, err := f.pool.Exec(context.Background(), "SELECT notifyworker.enqueue_job('t') FROM generate_series(1, $1)", full); err != nil {
 		t.Fatal(err)
 	}
-	for range n {
-		f.join(migrations.DefaultSchema, 1, func(context.Context, queue.Job) queue.Outcome {
-			began <- struct{}{}
-			<-release
-			return queue.Outcome{}
-		})
-	}
+	began, release := f.joinHeld(n, 1)
 	for range full {
 		<-began
 	}
 	f.settled(4) // of the six that are idle, and so each of the four wants to be told
-	for i := range n - full {
-		if _, err := f.pool.Exec(context.Background(), "SELECT notifyworker.enqueue_job('t')"); err != nil {
-			t.Fatal(err)
-		}
-		select {
-		case <-began:
-		case <-time.After(patience):
-			t.Fatalf("job %d does not start", i+1)
-		}
-	}
+	f.fillOneByOne(n-full, began)
 	close(release)
 	f.settled(4)
-	for _, m := range f.members {
-		if s := m.w.Stats(); s.Missed > 0 {
-			t.Errorf("%d found late, by the poll", s.Missed)
-		}
-	}
+	f.noneMissed()
 }
 
 // Listeners that end, by themselves or because the server ends their session, are followed by others.
