@@ -141,7 +141,7 @@ var rows = []mutation{
 		old: "        EXCEPTION WHEN OTHERS THEN\n            RAISE WARNING 'job % can''t be reserved: %', r.id, SQLERRM;\n", new: "",
 	},
 	{
-		what: "ids that no row can hold together are taken in parts", file: reserveSQL, in: queueTests, run: `TestIDsThat`,
+		what: "ids that no row can hold together are taken in parts", file: refreshSQL, in: queueTests, run: `TestIDsThat`,
 		old: "            most := most / 4 + 1;\n        END;\n", new: "            RAISE;\n        END;\n",
 	},
 	{
@@ -153,7 +153,7 @@ var rows = []mutation{
 		old: "lock_token = gen_random_uuid()", new: "lock_token = 'aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa'",
 	},
 	{
-		what: "an attempt is counted when it is taken", file: reserveSQL, in: queueTests, run: `TestRequeueMerges|TestRequeueWithout`,
+		what: "an attempt is counted when it is taken", file: refreshSQL, in: queueTests, run: `TestRequeueMerges|TestRequeueWithout`,
 		old: "2147483646) + 1,\n           started_at = at", new: "2147483646),\n           started_at = at",
 	},
 	{

@@ -2,6 +2,7 @@ package main
 
 const (
 	reserveSQL = "triggers/41_reserve.sql"
+	refreshSQL = "triggers/43_reserve_refresh.sql"
 	foldSQL    = "triggers/40_fold.sql"
 )
 
@@ -52,39 +53,39 @@ var taking = []mutation{
 		old: " AND j.type = 'PRICE_REFRESH' ORDER BY j.run_after", new: " ORDER BY j.run_after",
 	},
 	{
-		what: "additions are not taken for a job that stays as it is", file: reserveSQL, run: `TestARowThat`,
+		what: "additions are not taken for a job that stays as it is", file: refreshSQL, run: `TestARowThat`,
 		old: "IF NOT FOUND THEN -- or its additions would be gone", new: "IF false THEN",
 	},
 	{
-		what: "the question whether anybody is adding", file: reserveSQL, run: `TestEveryPair.*/a_job_waits$`,
+		what: "the question whether anybody is adding", file: refreshSQL, run: `TestEveryPair.*/a_job_waits$`,
 		old: "quiet := pg_try_advisory_xact_lock(1853292545, catalog_stripe(r.tenant_id, r.catalog_id));", new: "quiet := true;",
 	},
 	{
-		what: "the exclusive side of that lock", file: reserveSQL, run: `TestEveryPair.*/a_job_waits$`,
+		what: "the exclusive side of that lock", file: refreshSQL, run: `TestEveryPair.*/a_job_waits$`,
 		old: "quiet := pg_try_advisory_xact_lock(1853292545,", new: "quiet := pg_try_advisory_xact_lock_shared(1853292545,",
 	},
 	{
-		what: "the successor", file: reserveSQL, run: `TestEveryPair.*/a_job_waits$`,
+		what: "the successor", file: refreshSQL, run: `TestEveryPair.*/a_job_waits$`,
 		old: "IF f.more OR left_behind OR NOT quiet THEN", new: "IF f.more OR left_behind THEN",
 	},
 	{
-		what: "the successor for ids over the bound", file: reserveSQL, run: `FuzzFold|TestFoldAgrees`,
+		what: "the successor for ids over the bound", file: refreshSQL, run: `FuzzFold|TestFoldAgrees`,
 		old: "IF f.more OR left_behind OR NOT quiet THEN", new: "IF NOT quiet THEN",
 	},
 	{
-		what: "the successor for additions that somebody has locked", file: reserveSQL, run: `TestAnAdditionThat|TestMoreEmpty`,
+		what: "the successor for additions that somebody has locked", file: refreshSQL, run: `TestAnAdditionThat|TestMoreEmpty`,
 		old: "IF f.more OR left_behind OR NOT quiet THEN", new: "IF f.more OR NOT quiet THEN",
 	},
 	{
-		what: "a successor stays while somebody is adding", file: reserveSQL, run: `TestEveryPair.*/a_successor_waits$|TestTriples.*/.*successor`,
+		what: "a successor stays while somebody is adding", file: refreshSQL, run: `TestEveryPair.*/a_successor_waits$|TestTriples.*/.*successor`,
 		old: "IF w.n = 0 AND quiet THEN", new: "IF w.n = 0 THEN",
 	},
 	{
-		what: "a successor goes when nobody is", file: reserveSQL, run: `TestASuccessorThatNobody`,
+		what: "a successor goes when nobody is", file: refreshSQL, run: `TestASuccessorThatNobody`,
 		old: "            DELETE FROM jobs j WHERE j.id = p_id;\n            RETURN false;\n", new: "            RETURN false;\n",
 	},
 	{
-		what: "a successor with nothing to take is put off", file: reserveSQL, run: `TestAnAdditionThat`,
+		what: "a successor with nothing to take is put off", file: refreshSQL, run: `TestAnAdditionThat`,
 		old: "IF r.successor AND f.taken = 0 THEN", new: "IF false THEN",
 	},
 	{
@@ -92,11 +93,11 @@ var taking = []mutation{
 		old: "< p_limit AND EXISTS (SELECT FROM job_additions a WHERE a.marked) THEN\n        folded", new: "< p_limit AND false THEN\n        folded",
 	},
 	{
-		what: "SKIP LOCKED of marked additions", file: reserveSQL, run: `TestTriples.*/an_enqueuer_at_REPEATABLE_READ_and_two`,
+		what: "SKIP LOCKED of marked additions", file: refreshSQL, run: `TestTriples.*/an_enqueuer_at_REPEATABLE_READ_and_two`,
 		old: "FOR UPDATE OF a SKIP LOCKED", new: "FOR UPDATE OF a",
 	},
 	{
-		what: "a told job id is used once", file: reserveSQL, run: `TestABounded`,
+		what: "a told job id is used once", file: refreshSQL, run: `TestABounded`,
 		old: "     ORDER BY x.id LIMIT 1 FOR UPDATE SKIP LOCKED;", new: "     ORDER BY x.job_id NULLS LAST, x.id LIMIT 1 FOR UPDATE SKIP LOCKED;",
 	},
 	{
@@ -136,23 +137,23 @@ var taking = []mutation{
 		old: "FROM unnest(froms) x(id) WHERE x.id <> ALL (free)", new: "FROM unnest(froms) x(id) WHERE false",
 	},
 	{
-		what: "refused ids in a successor keep their back-off", file: reserveSQL, run: `TestRefusedIDs`,
+		what: "refused ids in a successor keep their back-off", file: refreshSQL, run: `TestRefusedIDs`,
 		old: "ELSIF w.all_requeued AND w.due > at THEN", new: "ELSIF false THEN",
 	},
 	{
-		what: "marked additions of a catalog with a waiting job are that job's", file: reserveSQL, run: `TestTriples.*/two_enqueuers_at_REP|TestMarkedAdditions`,
+		what: "marked additions of a catalog with a waiting job are that job's", file: refreshSQL, run: `TestTriples.*/two_enqueuers_at_REP|TestMarkedAdditions`,
 		old: "                AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = a.tenant_id AND j.catalog_id = a.catalog_id\n                                                     AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH')\n", new: "",
 	},
 	{
-		what: "a marked addition is not taken before it is due", file: reserveSQL, run: `TestMarkedAdditions`,
+		what: "a marked addition is not taken before it is due", file: refreshSQL, run: `TestMarkedAdditions`,
 		old: "WHERE a.marked AND a.run_after <= clock_timestamp()\n", new: "WHERE a.marked\n",
 	},
 	{
-		what: "a marked addition of a tenant that is gone stops nobody", file: reserveSQL, run: `TestMarkedAdditions`,
+		what: "a marked addition of a tenant that is gone stops nobody", file: refreshSQL, run: `TestMarkedAdditions`,
 		old: "                AND EXISTS (SELECT FROM tenants t WHERE t.id = a.tenant_id)\n              ORDER", new: "              ORDER",
 	},
 	{
-		what: "marked additions over the bound stay marked", file: reserveSQL, run: `TestABounded|FuzzFold|TestFoldAgrees`,
+		what: "marked additions over the bound stay marked", file: refreshSQL, run: `TestABounded|FuzzFold|TestFoldAgrees`,
 		old: "    IF f.more THEN\n        -- Ids", new: "    IF false THEN\n        -- Ids",
 	},
 	{
