@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
+	"notifyworker/internal/pgtest"
 	"notifyworker/internal/queue"
 )
 
@@ -110,4 +112,44 @@ func TestABriefLookPassesOverAJobThatCannotBeReserved(t *testing.T) {
 	}); !slices.Equal(types, []string{"good"}) || r.Poisoned == nil || r.Brief {
 		t.Fatalf("got %+v", r)
 	}
+}
+
+// Who was just told of a job doesn't ask first whether an idle connection still lives; and when it does not, another one is had.
+func TestABriefLookDoesNotPing(t *testing.T) {
+	var sent queue.Sent
+	db := pgtest.DB(t)
+	pool, err := queue.OpenCountedPool(t.Context(), db.URL, "brief", 2, &sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	store, err := queue.New(queue.Config{DB: pool, WorkerID: workerA})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb := table{Store: store, pool: db.Pool(t), t: t}
+	idle := func(reserve func(context.Context, int) (queue.Reservation, error)) (queue.Reservation, uint64) {
+		t.Helper()
+		if _, err := store.Reserve(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		tb.exec(`SELECT notifyworker.enqueue_job('told')`)
+		<-time.After(1100 * time.Millisecond) // so long it has to be idle, by the clock of the machine
+		before := sent.Pings()
+		r, err := reserve(t.Context(), 1)
+		if err != nil || len(r.Jobs) != 1 {
+			t.Fatalf("got %+v, %v", r, err)
+		}
+		return r, sent.Pings() - before
+	}
+	if _, n := idle(store.Reserve); n != 1 {
+		t.Errorf("a whole look pinged %d times, want once", n)
+	}
+	if _, n := idle(store.ReserveBriefly); n != 0 {
+		t.Errorf("a brief look pinged %d times", n)
+	}
+	idle(func(ctx context.Context, n int) (queue.Reservation, error) {
+		tb.exec(`SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'brief'`)
+		return store.ReserveBriefly(ctx, n)
+	})
 }

@@ -1,6 +1,9 @@
 package queue
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // LooksAreSlow makes the store take its last full looks for slow ones, and the next look in between and the next look back due
 // after these times.
@@ -20,3 +23,8 @@ func (s *Store) LooksAreFull() bool {
 
 // PurgeRefreshesText is the statement as it is sent.
 func (s *Store) PurgeRefreshesText() string { return s.sql.purgeRefreshes }
+
+// ReserveAsking is ReserveBriefly that asks first whether a connection that was idle for a second still lives.
+func (s *Store) ReserveAsking(ctx context.Context, n int) (Reservation, error) {
+	return s.lookFor(ctx, n, true)
+}

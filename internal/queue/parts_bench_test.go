@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -8,6 +9,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"notifyworker/internal/pgtest"
+	"notifyworker/internal/queue"
 )
 
 const (
@@ -118,4 +122,40 @@ func (p *part) once(b *testing.B, pause time.Duration) {
 		b.Fatal(p.name, n, rows.Err())
 	}
 	p.exec(b, `DELETE FROM notifyworker.jobs`)
+}
+
+// BenchmarkRare reserves a single job by a brief look more than a second after the last one, and reports the median of microseconds:
+// with the question before it whether the connection still lives, and without, as it is.
+func BenchmarkRare(b *testing.B) {
+	db := pgtest.DB(b)
+	pool, err := queue.OpenPool(b.Context(), db.URL, "rare", 2)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(pool.Close)
+	store, err := queue.New(queue.Config{DB: pool, WorkerID: workerA})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ways := []func(context.Context, int) (queue.Reservation, error){store.ReserveBriefly, store.ReserveAsking}
+	took := make([][]time.Duration, len(ways))
+	client := db.Pool(b)
+	for b.Loop() {
+		for _, i := range rand.Perm(len(ways)) {
+			time.Sleep(1100 * time.Millisecond)
+			if _, err := client.Exec(b.Context(), plainInsert); err != nil {
+				b.Fatal(err)
+			}
+			began := time.Now()
+			r, err := ways[i](b.Context(), 8)
+			if took[i] = append(took[i], time.Since(began)); err != nil || len(r.Jobs) != 1 {
+				b.Fatalf("got %+v, %v", r, err)
+			}
+		}
+	}
+	for i, name := range []string{"unasked", "asked"} {
+		slices.Sort(took[i])
+		b.ReportMetric(float64(took[i][len(took[i])/2].Nanoseconds())/1000, "µs/"+name)
+	}
+	b.ReportMetric(0, "ns/op")
 }

@@ -31,13 +31,30 @@ func (s *Sent) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQuer
 // TraceQueryEnd implements pgx.QueryTracer.
 func (*Sent) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// A connection that was idle for longer is asked whether it still lives before it is used: pgxpool's own rule.
-const pingAfter = time.Second
+const (
+	// A connection that was idle for longer is asked whether it still lives before it is used: pgxpool's own rule.
+	pingAfter = time.Second
+	// When the server was just heard of on another connection, one that was idle for up to this is used unasked: a job waits
+	// for the answer. A worker's beat uses a connection every 4 s, so none that is used has been idle for much longer.
+	pingAfterNews = 10 * time.Second
+)
+
+// newsOf marks the context of a call that is made because the server has just told of something.
+type newsOf struct{}
+
+func withNews(ctx context.Context) context.Context { return context.WithValue(ctx, newsOf{}, true) }
+
+func shouldPing(ctx context.Context, idle time.Duration) bool {
+	if ctx.Value(newsOf{}) != nil {
+		return idle > pingAfterNews
+	}
+	return idle > pingAfter
+}
 
 func (s *Sent) byPool(cfg *pgxpool.Config) {
 	s.By(cfg.ConnConfig)
-	cfg.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool {
-		ping := p.IdleDuration > pingAfter
+	cfg.ShouldPing = func(ctx context.Context, p pgxpool.ShouldPingParams) bool {
+		ping := shouldPing(ctx, p.IdleDuration)
 		if ping {
 			s.pings.Add(1)
 		}
