@@ -31,6 +31,9 @@ var lines = []struct {
 
 	{"reserve tries the catalog's lock", locks.Protocol{ReserveTakesNoLock: true}, "isolation levels mixed", "unmarked addition"},
 	{"reserve doesn't wait for it", locks.Protocol{ReserveWaitsForLock: true}, "two catalogs in opposite order", "while others stand still"},
+	{"a job is not taken as it is while somebody is adding", locks.Protocol{TakenAsItIsUnlocked: true}, "isolation levels mixed", "unmarked addition"},
+	{"a job that somebody has joined is not taken as it is", locks.Protocol{JoinedTakenAsItIs: true}, "isolation levels mixed", "no look finds it"},
+	{"whether somebody has joined is looked at under the lock", locks.Protocol{AloneBeforeLocking: true}, "isolation levels mixed", "unmarked addition"},
 	{"reserve leaves a successor when somebody is adding", locks.Protocol{NoSuccessor: true}, "isolation levels mixed", "unmarked addition"},
 	{"reserve leaves a successor for what it passed over", locks.Protocol{NoSuccessorForPassed: true}, "rows locked by hand", "unmarked addition"},
 	{"it does so for what another worker has", locks.Protocol{NoSuccessorForPassed: true}, "a worker dies", "unmarked addition"},

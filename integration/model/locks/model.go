@@ -130,7 +130,7 @@ func (x *stepper) program() {
 		x.cancel()
 	case lockRows:
 		x.lockRows()
-	case reserveRow, reserveTry, reserveCount, reserveFold, reserveTake, reserveLeave:
+	case reserveRow, reserveGlance, reserveTry, reserveAlone, reserveCount, reserveFold, reserveTake, reserveLeave:
 		x.reserve()
 	case markedLook, markedRow, markedFold, markedTake:
 		x.reserveMarked()

@@ -32,9 +32,11 @@ const (
 
 	lockRows
 
-	// reserve: reserve_refresh for each job, then reserve_marked
+	// reserve: stands_alone and reserve_refresh for each job, then reserve_marked
 	reserveRow
+	reserveGlance // only with AloneBeforeLocking
 	reserveTry
+	reserveAlone
 	reserveCount
 	reserveFold
 	reserveTake
@@ -94,6 +96,8 @@ const (
 	deletesSuccessor
 	putsOffSuccessor
 	countsAdditions
+	isJoined
+	takesAsItIs
 	reserves
 	needsNoSuccessor
 	looksForMarked
@@ -153,6 +157,8 @@ var said = map[label]string{
 	deletesSuccessor:     "finds nothing for the successor of catalog %c and deletes it",
 	putsOffSuccessor:     "finds nothing for the successor of catalog %c and puts it off",
 	countsAdditions:      "finds additions for the successor of catalog %c",
+	isJoined:             "finds that somebody has joined the job of catalog %c",
+	takesAsItIs:          "finds that nobody has joined the job of catalog %c, and takes it as it is: it is RUNNING",
 	reserves:             "takes those that nobody has locked; the job of catalog %c is RUNNING",
 	needsNoSuccessor:     "leaves no successor in catalog %c",
 	looksForMarked:       "finds a marked addition of catalog %c for which no job waits",

@@ -19,6 +19,9 @@ type Protocol struct {
 	RawAsksOnce        bool // and not again when it has waited on the index
 
 	// reserve
+	TakenAsItIsUnlocked    bool // a job that nobody has joined is taken without a fold though somebody is adding
+	JoinedTakenAsItIs      bool // so is one that somebody has joined
+	AloneBeforeLocking     bool // whether somebody has joined is looked at before the lock is tried
 	NoSuccessor            bool // though somebody is adding
 	NoSuccessorForPassed   bool // though additions were passed over, since somebody has their rows locked
 	SuccessorGoesUnasked   bool // deleted when there is nothing to take, whoever is adding

@@ -35,7 +35,7 @@ func (x *stepper) beginReserve() {
 	x.lookForMarked()
 }
 
-// reserve is reserve_refresh, for one job after the other.
+// reserve is stands_alone and reserve_refresh, for one job after the other.
 func (x *stepper) reserve() {
 	c, pr := x.me.cat, &x.Protocol
 	switch x.me.at {
@@ -48,12 +48,32 @@ func (x *stepper) reserve() {
 				x.lockRow(i)
 			}
 		}
+	case reserveGlance:
+		x.to(reserveTry, looksForAdditions, func(t *State, me *process) { me.found = t.additions(x.p, c) })
 	case reserveTry:
-		next := reserveFold
-		if x.s.jobs[x.me.job-1].was.successor {
-			next = reserveCount
+		switch {
+		case x.s.jobs[x.me.job-1].was.successor:
+			x.try(reserveCount, reserveCount)
+		case pr.TakenAsItIsUnlocked:
+			x.try(reserveAlone, reserveAlone)
+		default:
+			x.try(reserveAlone, reserveFold)
 		}
-		x.try(next, next)
+	case reserveAlone:
+		joined := x.s.additions(x.p, c) != 0
+		if pr.AloneBeforeLocking {
+			joined = x.me.found != 0
+		}
+		if joined && !pr.JoinedTakenAsItIs {
+			x.to(reserveFold, isJoined, nil)
+			return
+		}
+		x.to(reserveRow, takesAsItIs, func(t *State, me *process) {
+			j := &t.jobs[me.job-1]
+			j.is, j.wrote = version{status: running, ids: j.is.ids}, true
+			me.got++
+			x.nextJob(me)
+		})
 	case reserveCount:
 		switch {
 		case x.s.additions(x.p, c) != 0:
@@ -107,7 +127,11 @@ func (x *stepper) lockRow(i int) {
 		})
 		return
 	}
-	x.to(reserveTry, locksJob, func(t *State, me *process) {
+	next := reserveTry
+	if x.Protocol.AloneBeforeLocking {
+		next = reserveGlance
+	}
+	x.to(next, locksJob, func(t *State, me *process) {
 		t.jobs[i].by, me.job, me.cat = x.p, uint8(i+1), j.cat
 		me.todo &^= 1 << i
 	})
