@@ -19,7 +19,7 @@ import (
 //	400, 413, 422   and every 4xx not named here: the chunk is rejected; tried again a few times, then in parts, so that
 //	                only the products that are rejected alone end in the dead letter
 //	500, time-out   tried again with growing delays; in between in halves, in case one product is the cause
-//	the rest        (no connection, 401, 403, 404, 408, 409, 425, 429, other 5xx, 3xx): tried again with growing delays
+//	the rest        (no connection, 101, 401, 403, 404, 408, 409, 425, 429, other 5xx, 3xx): tried again with growing delays
 type HTTPEndpoint struct{ client *webcall.Client }
 
 // NewHTTPEndpoint returns a Recomputer, or all that is wrong with cfg at once. It connects to nothing.

@@ -22,7 +22,7 @@ import (
 //	409, 429, 503   with Retry-After (seconds or a date, at most an hour counts): not now; tried again then
 //	401, 403, 404, 408, 409, 425, 429   tried again with back-off: not this job's fault
 //	any other 4xx   FAILED at once: the same job would be rejected again
-//	the rest        (no connection, time-out, 3xx, 5xx, a body that breaks the rules): tried again with back-off
+//	the rest        (no connection, time-out, 101, 3xx, 5xx, a body that breaks the rules): tried again with back-off
 type HTTP struct{ client *webcall.Client }
 
 // NewHTTP returns a handler, or all that is wrong with cfg at once. It connects to nothing.

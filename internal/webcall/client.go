@@ -107,6 +107,9 @@ func (c *Client) Post(ctx context.Context, key, trace string, body any) (json.Ra
 		return nil, c.failed(ctx, err)
 	}
 	defer res.Body.Close()
+	if res.StatusCode/100 == 1 { // 101: its body is the connection itself, which knows neither an end nor our time limit
+		return nil, c.refused(res, nil)
+	}
 	if res.StatusCode/100 != 2 {
 		quoted, _ := io.ReadAll(io.LimitReader(res.Body, maxQuoted+1)) // it is only quoted: what could be read will do
 		return nil, c.refused(res, quoted)

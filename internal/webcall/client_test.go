@@ -167,6 +167,26 @@ func TestASlowAnswerTimesOut(t *testing.T) {
 	}
 }
 
+// The connection of a 101 stays open for whatever comes next: reading it would hold the call, and with it a slot, for ever.
+func TestAnAnswerThatSwitchesProtocolsEndsTheCall(t *testing.T) {
+	closed := make(chan error, 1)
+	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, _ := w.(http.Hijacker).Hijack()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")
+		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_, err := conn.Read(make([]byte, 1))
+		closed <- err
+		_ = conn.Close()
+	})
+	_, err := c.Post(context.Background(), "k", "", 1)
+	if e := As(err); e == nil || e.Kind != Unavailable || !strings.Contains(e.Error(), "answered 101 Switching Protocols") {
+		t.Errorf("got %v", err)
+	}
+	if err := <-closed; !errors.Is(err, io.EOF) {
+		t.Errorf("the connection was left open: %v", err)
+	}
+}
+
 func TestACallThatIsCutOff(t *testing.T) {
 	entered := make(chan struct{})
 	c := serve(t, func(_ http.ResponseWriter, r *http.Request) {
