@@ -26,6 +26,8 @@ const (
 	maxPartsRefresh = 1000
 	// After so many failures that may be the products' fault, halves are tried.
 	probeEvery = 4
+	// Who says "not now, but at once" again and again is asked about once a second.
+	notNowCap = time.Second
 )
 
 func (p Patience) withDefaults() Patience {
@@ -54,4 +56,10 @@ func (p Patience) validate() error {
 func (p Patience) backoff(n int) time.Duration {
 	d := growing(p.First, p.Cap, n-1)
 	return d/2 + rand.N(d/2+1)
+}
+
+// notNow is the delay after "not now" was said n times, the last time with a delay of its own, which may be none: hours of that
+// must not be hours of calls without a pause.
+func (p Patience) notNow(asked time.Duration, n int) time.Duration {
+	return max(asked, min(p.backoff(n), notNowCap))
 }

@@ -85,7 +85,9 @@ func (e *Engine) list(ctx context.Context, r *refresh, stop <-chan struct{}) err
 			return e.giveUp(ctx, r, stop, err)
 		}
 		e.log(r).Warn().Err(err).Int("tries", tries).Msg("catalog not listed, trying again")
-		if kind != later {
+		if kind == later {
+			delay = e.cfg.Patience.notNow(delay, tries)
+		} else {
 			delay = e.cfg.Patience.backoff(tries)
 		}
 		if err := pause(ctx, stop, delay); err != nil {

@@ -22,6 +22,7 @@ func (e *Engine) settle(ctx context.Context, r *refresh, stop <-chan struct{}, c
 		dataErrs int
 		troubled time.Time // since when it fails
 		told     time.Time // since when it says "not now"
+		tellings int       // how often it has
 	)
 	for {
 		if err := e.ours(ctx, r); err != nil {
@@ -48,6 +49,8 @@ func (e *Engine) settle(ctx context.Context, r *refresh, stop <-chan struct{}, c
 			} else if now.Sub(told) > p.LaterFor {
 				return e.abandon(ctx, r, stop, fmt.Errorf("it said \"not now\" for %v: %w", p.LaterFor, err))
 			}
+			tellings++
+			delay = p.notNow(delay, tellings)
 		} else {
 			failures++
 			if troubled.IsZero() {

@@ -196,6 +196,59 @@ func TestNotNowIsNoFailure(t *testing.T) {
 	b.eventually(`SELECT status = 'DONE' FROM notifyworker.refreshes`)
 }
 
+// "Retry-After: 0", a date that has passed, or NW429 with 0 seconds: it goes on for up to LaterFor, but not without a pause.
+func TestNotNowButAtOnceIsNoBusyLoop(t *testing.T) {
+	const tellings, pause = 4, 100 * time.Millisecond
+	for name, bad := range map[string]string{"a chunk": "", "a part": `"p1"`} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			var asked []time.Time
+			r := &fake{do: func(_ context.Context, c engine.Chunk) error {
+				if bad != "" && len(c.ProductIDs) > 1 {
+					return sqlError("22023")
+				}
+				if bad == "" || texts(c.ProductIDs)[0] == bad {
+					if asked = append(asked, time.Now()); len(asked) <= tellings {
+						return &webcall.Error{Kind: webcall.Later, Err: errors.New("later")}
+					}
+				}
+				return nil
+			}}
+			e := b.start(r, func(c *engine.Config) { c.Patience.First, c.Patience.Cap = pause, pause })
+			_, err := e.Submit(context.Background(), b.job("c", ids(0, 2)))
+			must(t, err)
+			b.eventually(`SELECT status = 'DONE' FROM notifyworker.refreshes`)
+			if took := asked[tellings].Sub(asked[0]); took < tellings*pause/2 {
+				t.Errorf("asked %d times within %v", tellings+1, took)
+			}
+		})
+	}
+}
+
+// A product is not given up for one failure, whatever came before it that says nothing of the product.
+func TestAnOutageIsNoFailureOfAProduct(t *testing.T) {
+	b := newBench(t)
+	said := []error{&webcall.Error{Kind: webcall.Unavailable, Err: errors.New("away")}, &webcall.Error{Kind: webcall.Later, Err: errors.New("later")}, sqlError("40P01"), sqlError("57014")}
+	r := &fake{do: func(_ context.Context, c engine.Chunk) error {
+		if len(c.ProductIDs) > 1 {
+			return sqlError("22023")
+		}
+		if len(said) > 0 {
+			err := said[0]
+			said = said[1:]
+			return err
+		}
+		return nil
+	}}
+	e := b.start(r)
+	_, err := e.Submit(context.Background(), b.job("c", ids(0, 2)))
+	must(t, err)
+	b.eventually(`SELECT status <> 'ACTIVE' FROM notifyworker.refreshes`)
+	if n := value[int](b, `SELECT failed_count FROM notifyworker.refreshes`); n != 0 {
+		t.Errorf("%d products were given up", n)
+	}
+}
+
 func TestChunksAndParts(t *testing.T) {
 	b := newBench(t)
 	r := &fake{do: poison(sqlError("22000"), `"p5"`)}

@@ -103,6 +103,7 @@ type badPart struct{ error }
 // part recomputes a part of a chunk. A recomputation that goes out of order meanwhile is waited for, unless in a hurry.
 func (e *Engine) part(ctx context.Context, r *refresh, stop <-chan struct{}, c Chunk, hurry bool) (int64, []FailedID, error) {
 	since := time.Now()
+	blamed := 0 // failures that may be the products' fault
 	for failures := 1; ; failures++ {
 		if err := e.ours(ctx, r); err != nil {
 			return 0, nil, err
@@ -119,12 +120,12 @@ func (e *Engine) part(ctx context.Context, r *refresh, stop <-chan struct{}, c C
 		limit := e.cfg.Patience.OutageFor
 		switch kind {
 		case data, suspect:
-			if len(c.ProductIDs) > 1 || failures > 1 || hurry {
+			if blamed++; len(c.ProductIDs) > 1 || blamed > 1 || hurry {
 				return 0, nil, &badPart{err}
 			}
 			delay = e.cfg.Patience.backoff(failures) // a product is not given up for one failure
 		case later:
-			limit = e.cfg.Patience.LaterFor
+			limit, delay = e.cfg.Patience.LaterFor, e.cfg.Patience.notNow(delay, failures)
 		case outage:
 			delay = e.cfg.Patience.backoff(failures)
 		}
