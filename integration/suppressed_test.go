@@ -1,9 +1,14 @@
 package integration
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
+	"notifyworker/internal/pgtest"
 	"notifyworker/internal/queue"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // A trigger of the user's may say RETURN NULL, which makes PostgreSQL pass over a row without a word. What it suppresses stays
@@ -55,5 +60,32 @@ func TestARowThatATriggerPassesOverStaysAsItIs(t *testing.T) {
 	}
 	if ids := tb.ids(refresh); ids != `["a", "b", "m"]` {
 		t.Fatalf("the job has the ids %s", ids)
+	}
+}
+
+// An enqueue can't tell a row that was passed over from one that a plain INSERT was quicker with: it looked again, for ever.
+func TestAnEnqueueThatATriggerPassesOverSaysSo(t *testing.T) {
+	for _, variant := range []string{"advisory", "cte"} {
+		t.Run(variant, func(t *testing.T) {
+			tb := newTable(t, queue.Config{}, pgtest.Variant(variant))
+			tb.exec(`CREATE FUNCTION pass_over() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$`)
+			tb.exec(`CREATE TRIGGER pass_over BEFORE INSERT ON notifyworker.jobs FOR EACH ROW EXECUTE FUNCTION pass_over()`)
+			tb.exec(`ALTER DATABASE ` + tb.db.Name + ` SET statement_timeout = '10s'`)
+			for _, call := range []string{
+				`enqueue_price_refresh('c', '["p"]')`,
+				`enqueue_full_refresh('c')`,
+				`enqueue_price_refreshes('[{"catalogId": "c", "productIds": ["p"]}]')`,
+				`enqueue_job('PRICE_REFRESH', '{"catalogId": "c", "productIds": ["p"]}')`,
+			} {
+				_, err := tb.db.Conn(t).Exec(t.Context(), `SELECT * FROM notifyworker.`+call)
+				var pg *pgconn.PgError
+				if !errors.As(err, &pg) || pg.Code != "09000" || !strings.Contains(pg.Message, "catalog c can't be enqueued: a trigger") || pg.Hint == "" {
+					t.Errorf("%s: %v", call, err)
+				}
+			}
+			if id := one[*int64](tb, `SELECT job_id FROM notifyworker.enqueue_job('report')`); id != nil {
+				t.Errorf("a job that was passed over has the id %d", *id)
+			}
+		})
 	}
 }

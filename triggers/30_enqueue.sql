@@ -23,6 +23,7 @@ DECLARE
     n      constant integer := jsonb_array_length(p_ids);
     mark   boolean := current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted');
     first  boolean := false; -- "creating" is ours
+    vain   integer := 0;
 BEGIN
     joined := false;
     IF NOT mark THEN
@@ -48,6 +49,11 @@ BEGIN
         ON CONFLICT (tenant_id, catalog_id) WHERE status = 'PENDING' AND type = 'PRICE_REFRESH' DO NOTHING
         RETURNING id INTO job_id;
         EXIT WHEN FOUND; -- else a raw INSERT of somebody has just been committed: look again
+        vain := vain + 1;
+        IF vain = 10 THEN -- so often nobody can have come and gone
+            RAISE EXCEPTION 'the refresh of catalog % can''t be enqueued: a trigger of yours on jobs suppresses the INSERT', p_catalog
+                USING ERRCODE = 'triggered_action_exception', HINT = 'Let it raise an error, or pass over PRICE_REFRESH jobs.';
+        END IF;
     END LOOP;
     IF job_id IS NOT NULL AND NOT joined THEN
         IF n > chunk THEN
@@ -93,7 +99,8 @@ BEGIN
     ELSIF octet_length(trace_id) > 512 THEN
         RAISE EXCEPTION 'the trace id has % bytes, at most 512 are allowed: %…', octet_length(trace_id), left(trace_id, 40)
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Use a shorter one, or its hash.';
-    ELSIF delay < interval '0' OR delay > interval '10 years' THEN
+    -- By the calendar: as intervals, 10 years are 3,600 days. What is far too long is told apart first, or the sum might be no time.
+    ELSIF delay < interval '0' OR delay > interval '11 years' OR now() + delay > now() + interval '10 years' THEN
         RAISE EXCEPTION 'a delay of % is not between 0 and 10 years', delay
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Write how long from now, such as ''10 minutes''; leave it out for at once.';
     END IF;
@@ -154,6 +161,10 @@ BEGIN
         IF jsonb_typeof(r.e) <> 'object' OR jsonb_typeof(r.e -> 'catalogId') IS DISTINCT FROM 'string' THEN
             RAISE EXCEPTION 'entry % of refreshes has no "catalogId" that is a string: %', r.o, left(r.e::text, 100)
                 USING ERRCODE = 'invalid_parameter_value', HINT = 'Write [{"catalogId": "…", "productIds": […]}, …].';
+        END IF;
+        IF r.e -> 'full' NOT IN ('false', 'null') THEN
+            RAISE EXCEPTION 'entry % of refreshes asks for a whole catalog: %', r.o, left(r.e ->> 'catalogId', 100)
+                USING ERRCODE = 'invalid_parameter_value', HINT = 'Call enqueue_full_refresh for it, and leave "full" out.';
         END IF;
         PERFORM check_catalog_id(r.e ->> 'catalogId');
         PERFORM check_product_ids(r.e -> 'productIds');

@@ -62,6 +62,10 @@ BEGIN
                 jsonb_build_object('refreshId', p_id, 'failed', jsonb_path_query_array(misses, '$[0 to 19]'), 'failedCount', n),
                 left(why, 8000), 100, at)
         RETURNING jobs.id INTO dead_letter_id;
+        IF NOT FOUND THEN -- or what failed would be gone: so the refresh stays, and its release is tried again
+            RAISE EXCEPTION 'the dead letter of refresh % can''t be written: a trigger of yours on jobs suppresses the INSERT', p_id
+                USING ERRCODE = 'triggered_action_exception', HINT = 'Let it pass over PRICE_REFRESH jobs.';
+        END IF;
     END IF;
     PERFORM wake_catalog(r.tenant_id, r.catalog_id);
 END $$;

@@ -36,6 +36,22 @@ func TestMigrateSaysWhatItApplied(t *testing.T) {
 	wantAll(t, stderr, "has the variant advisory, this worker is configured for cte", "notifyworker migrate --variant=cte")
 }
 
+func TestEnqueueSaysThatATriggerHasPassedOverTheJob(t *testing.T) {
+	db := pgtest.DB(t)
+	_, err := db.Conn(t).Exec(t.Context(), `CREATE FUNCTION pass_over() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+		CREATE TRIGGER pass_over BEFORE INSERT ON notifyworker.jobs FOR EACH ROW EXECUTE FUNCTION pass_over()`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"enqueue", "--type=report"}, {"refresh", "--catalog=c", "--full"}} {
+		code, stdout, stderr := notifyworker(t, map[string]string{"DATABASE_URL": db.URL}, args...)
+		if code != exitFailure || stdout != "" {
+			t.Errorf("%v: exit code %d, %q", args, code, stdout)
+		}
+		wantAll(t, stderr, "a trigger of yours on jobs")
+	}
+}
+
 func TestEnqueuePrintsTheJobAndWhetherTheIdsJoined(t *testing.T) {
 	db := pgtest.DB(t)
 	env := map[string]string{"DATABASE_URL": db.URL}

@@ -123,15 +123,18 @@ func (d *database) enqueue(e *environment, q request, function string, values []
 		return err
 	}
 	defer conn.Close(ctx) //nolint:errcheck // the statement was its own transaction
-	var id int64
+	var id *int64
 	var joined bool
 	if err := conn.QueryRow(ctx, d.sql(sql+more+")"), args...).Scan(&id, &joined); err != nil {
 		return fmt.Errorf("enqueue: %w", err)
 	}
-	if joined {
-		fmt.Fprintf(e.stdout, "joined job %d, which was waiting\n", id)
-	} else {
-		fmt.Fprintf(e.stdout, "created job %d\n", id)
+	switch {
+	case id == nil:
+		return errors.New("enqueue: nothing was enqueued: a trigger of yours on jobs has passed over the job")
+	case joined:
+		fmt.Fprintf(e.stdout, "joined job %d, which was waiting\n", *id)
+	default:
+		fmt.Fprintf(e.stdout, "created job %d\n", *id)
 	}
 	return nil
 }

@@ -43,6 +43,18 @@ var adding = []mutation{
 		old: " ON CONFLICT (tenant_id, catalog_id) WHERE status = 'PENDING' AND type = 'PRICE_REFRESH' DO NOTHING", new: "",
 	},
 	{
+		what: "and not for ever", file: enqueueSQL, run: `TestAnEnqueueThatATrigger`,
+		old: "IF vain = 10 THEN", new: "IF false THEN",
+	},
+	{
+		what: "several catalogs are never asked for as a whole", file: enqueueSQL, run: `TestBadInput`,
+		old: "IF r.e -> 'full' NOT IN ('false', 'null') THEN", new: "IF false THEN",
+	},
+	{
+		what: "a delay ends within 10 years of the calendar", file: enqueueSQL, run: `TestBadInput`,
+		old: " OR now() + delay > now() + interval '10 years' THEN", new: " THEN",
+	},
+	{
 		what: "the mark of an addition without a job", file: enqueueSQL, run: `TestTriples.*/two_first_enqueues`,
 		old: "p_full, mark, p_from", new: "p_full, false, p_from",
 	},

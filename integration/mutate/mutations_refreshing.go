@@ -84,6 +84,10 @@ var refreshing = []mutation{
 		old: "    IF n > 0 OR p_error IS NOT NULL THEN\n        INSERT", new: "    IF false THEN\n        INSERT",
 	},
 	{
+		what: "a dead letter that is not written keeps the refresh", file: releaseSQL, in: engineTests, run: `TestADeadLetterThat`,
+		old: "IF NOT FOUND THEN -- or what failed", new: "IF false THEN -- or what failed",
+	},
+	{
 		what: "what is given up is in the dead letter", file: releaseSQL, in: engineTests, run: `TestAnOutageThat|TestWhatKills`,
 		old: "        IF p_error IS NOT NULL THEN\n            SELECT ids ||", new: "        IF false THEN\n            SELECT ids ||",
 	},

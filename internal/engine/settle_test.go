@@ -82,6 +82,24 @@ func TestOneBadProductDoesNotTakeOthersAlong(t *testing.T) {
 	}
 }
 
+// A trigger of the user's that says RETURN NULL makes PostgreSQL pass over the INSERT without a word.
+func TestADeadLetterThatATriggerPassesOverIsNotLost(t *testing.T) {
+	b := newBench(t)
+	r := &fake{do: poison(sqlError("22023"), `"p1"`)}
+	e := b.start(r)
+	j := b.job("c", ids(0, 3))
+	b.exec(`CREATE SEQUENCE passed_over`)
+	b.exec(`CREATE FUNCTION pass_over() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('public.passed_over'); RETURN NULL; END $$`)
+	b.exec(`CREATE TRIGGER pass_over BEFORE INSERT ON notifyworker.jobs FOR EACH ROW EXECUTE FUNCTION pass_over()`)
+	_, err := e.Submit(context.Background(), j)
+	must(t, err)
+	b.eventually(`SELECT last_value >= 2 FROM passed_over`) // the release was tried, and tried again
+	b.exec(`DROP TRIGGER pass_over ON notifyworker.jobs`)
+	if l := b.letter(); strings.Join(l.IDs, " ") != `"p1"` {
+		t.Errorf("dead letter %+v", l)
+	}
+}
+
 func TestADeadLetterIsReplayed(t *testing.T) {
 	b := newBench(t)
 	ctx := context.Background()

@@ -15,6 +15,10 @@ BEGIN
                            || CASE WHEN p_full THEN '{"full": true}'::jsonb ELSE '{}' END,
                   updated_at = clock_timestamp()
     RETURNING j.id, j.xmax <> 0 INTO job_id, joined;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the refresh of catalog % can''t be enqueued: a trigger of yours on jobs suppresses the INSERT', p_catalog
+            USING ERRCODE = 'triggered_action_exception', HINT = 'Let it raise an error, or pass over PRICE_REFRESH jobs.';
+    END IF;
     PERFORM check_product_ids(p_ids);
 END $$;
 
