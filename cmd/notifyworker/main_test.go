@@ -170,3 +170,20 @@ func TestHelpAndVersion(t *testing.T) {
 		t.Errorf("exit code %d of an unknown command, %s", code, stderr)
 	}
 }
+
+// The query of an endpoint's URL may be a token, which no list of passwords knows.
+func TestNoQueryOfAnEndpointIsPrinted(t *testing.T) {
+	env := map[string]string{"DATABASE_URL": "postgres://u@127.0.0.1:1/x"}
+	for want, args := range map[string][]string{
+		"recompute=http://127.0.0.1:1/prices": {"--recompute=http://u:pass77@127.0.0.1:1/prices?token=secret77", "--handler=report=http://127.0.0.1:1/?token=secret77"},
+		`recompute is "htp://127.0.0.1/?…"`:   {"--recompute=htp://127.0.0.1/?token=secret77"},
+		`handler is "http://127.0.0.1/?…"`:    {"--recompute=none", "--handler=http://127.0.0.1/?token=secret77"},
+		`handler of report is "http://[/?…"`:  {"--recompute=none", "--handler=report=http://[/?token=secret77"},
+	} {
+		code, stdout, stderr := notifyworker(t, env, append([]string{"run", "--http=off", "--start-timeout=0s"}, args...)...)
+		if code == exitOK || strings.Contains(stdout+stderr, "secret77") || strings.Contains(stdout+stderr, "pass77") {
+			t.Errorf("%v: exit code %d: %s", args, code, stderr)
+		}
+		wantAll(t, stderr, want)
+	}
+}

@@ -171,8 +171,8 @@ func (f *runFlags) checkTypes(r *reader, s *workerSettings, file fileConfig) {
 	}
 	for _, text := range f.Handler {
 		name, to, ok := strings.Cut(strings.TrimSpace(text), "=")
-		if !ok || name == "" || to == "" || len(name) > 200 {
-			r.fail("handler", "is %q: give TYPE=TARGET, such as csv_import=http://127.0.0.1:8080/import", text)
+		if !ok || name == "" || to == "" || len(name) > 200 || strings.Contains(name, "://") {
+			r.fail("handler", "is %q: give TYPE=TARGET, such as csv_import=http://127.0.0.1:8080/import", withoutQuery(text))
 			continue
 		}
 		if name == queue.TypePriceRefresh {

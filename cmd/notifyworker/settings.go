@@ -127,11 +127,16 @@ func (r *reader) function(name, text string) string {
 // target is what a handler calls: exactly one of its fields is set.
 type target struct{ url, function string }
 
+// String is for the log: a URL without user, password and query, which may be secret.
 func (t target) String() string {
-	if t.url != "" {
-		return t.url
+	if t.url == "" {
+		return "sql:" + t.function
 	}
-	return "sql:" + t.function
+	u, err := url.Parse(t.url)
+	if err != nil {
+		return "a URL that can't be parsed"
+	}
+	return u.Scheme + "://" + u.Host + u.Path
 }
 
 // target reads sql:FUNCTION or an HTTP URL.
@@ -148,7 +153,16 @@ func (r *reader) target(name, text string) target {
 func (r *reader) url(name, text string) string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		r.fail(name, "is %q: give sql:FUNCTION, or a URL such as http://127.0.0.1:8080/path", text)
+		r.fail(name, "is %q: give sql:FUNCTION, or a URL such as http://127.0.0.1:8080/path", withoutQuery(text))
 	}
 	return text
+}
+
+// withoutQuery cuts off what may be secret.
+func withoutQuery(url string) string {
+	shown, _, cut := strings.Cut(url, "?")
+	if cut {
+		shown += "?…"
+	}
+	return shown
 }
