@@ -36,6 +36,21 @@ func TestMigrateSaysWhatItApplied(t *testing.T) {
 	wantAll(t, stderr, "has the variant advisory, this worker is configured for cte", "notifyworker migrate --variant=cte")
 }
 
+func TestStatsSendNothingToTheTerminalThatItObeys(t *testing.T) {
+	db := pgtest.DB(t)
+	_, err := db.Conn(t).Exec(t.Context(), `SELECT notifyworker.enqueue_job(E'a\x1b[31m\tb\nc'), notifyworker.enqueue_job('été 1'), notifyworker.enqueue_job('done');
+		UPDATE notifyworker.jobs SET type = E'd\x1b[2J', status = 'FAILED', finished_at = now() WHERE type = 'done';
+		INSERT INTO notifyworker.workers (id, host, pid, version, slots) VALUES (gen_random_uuid(), E'h\x1b[0m', 1, E'v\r', 1)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := notifyworker(t, map[string]string{"DATABASE_URL": db.URL}, "stats")
+	if code != exitOK || strings.ContainsAny(stdout, "\x1b\t\r") {
+		t.Errorf("exit code %d: %q %s", code, stdout, stderr)
+	}
+	wantAll(t, stdout, `"a\x1b[31m\tb\nc"`, "été 1", `"d\x1b[2J"`, `"h\x1b[0m"`, `"v\r"`)
+}
+
 func TestEnqueueSaysThatATriggerHasPassedOverTheJob(t *testing.T) {
 	db := pgtest.DB(t)
 	_, err := db.Conn(t).Exec(t.Context(), `CREATE FUNCTION pass_over() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;

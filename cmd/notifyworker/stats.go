@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"notifyworker/internal/queue"
 )
@@ -63,11 +66,11 @@ func (c *statsCmd) show(ctx context.Context, e *environment, s shard, window tim
 	t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "TYPE\tPENDING\tDUE\tRUNNING\tIDS WAITING\tOLDEST DUE FOR")
 	for _, d := range depth {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%v\n", d.Type, d.Pending, d.Due, d.Running, d.WaitingIDs, d.OldestDue.Round(time.Millisecond))
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%v\n", printable(d.Type), d.Pending, d.Due, d.Running, d.WaitingIDs, d.OldestDue.Round(time.Millisecond))
 	}
 	fmt.Fprintf(t, "\nTYPE\tENDED IN %v\tFAILED\tP50\tP95\n", window)
 	for _, d := range durations {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%v\t%v\n", d.Type, d.Runs, d.Failures, d.P50, d.P95)
+		fmt.Fprintf(t, "%s\t%d\t%d\t%v\t%v\n", printable(d.Type), d.Runs, d.Failures, d.P50, d.P95)
 	}
 	fmt.Fprintln(t, "\nWORKER\tHOST\tPID\tVERSION\tSLOTS\tBUSY\tLAST BEAT AGO")
 	rows, err := conn.Query(ctx, c.sql(`SELECT id::text, host, pid, version, slots, busy, extract(epoch FROM clock_timestamp() - last_beat)::float8
@@ -83,10 +86,18 @@ func (c *statsCmd) show(ctx context.Context, e *environment, s shard, window tim
 		if err := rows.Scan(&id, &host, &pid, &version, &slots, &busy, &ago); err != nil {
 			return fmt.Errorf("read the workers: %w", err)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%d\t%d\t%v\n", id, host, pid, version, slots, busy, time.Duration(ago*float64(time.Second)).Round(100*time.Millisecond))
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%d\t%d\t%v\n", id, printable(host), pid, printable(version), slots, busy, time.Duration(ago*float64(time.Second)).Round(100*time.Millisecond))
 	}
 	if err := rows.Err(); err != nil {
 		return fmt.Errorf("read the workers: %w", err)
 	}
 	return t.Flush()
+}
+
+// printable is a name as it may be printed: whoever may enqueue makes up types, and a terminal obeys what it is sent.
+func printable(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
 }
