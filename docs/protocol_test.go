@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"notifyworker/internal/listen"
 	"notifyworker/internal/pgtest"
 )
 
@@ -41,14 +42,21 @@ func TestAPayloadHasTheMembersThatThePageShows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var want, got map[string]any
+	var payloads []string
 	for _, b := range blocks(read(t, "protocol.md")) {
 		if b.lang == "json" {
-			err = json.Unmarshal([]byte(b.text), &want)
+			payloads = append(payloads, strings.TrimSpace(b.text))
 		}
 	}
-	if err != nil || json.Unmarshal([]byte(n.Payload), &got) != nil {
-		t.Fatalf("payload %s, %v", n.Payload, err)
+	if len(payloads) != 2 || payloads[1] != listen.SeatsMoved {
+		t.Fatalf("the page shows %q, want a job's and the one of seats, %s", payloads, listen.SeatsMoved)
+	}
+	var want, got map[string]any
+	if err := json.Unmarshal([]byte(payloads[0]), &want); err != nil {
+		t.Fatal(err)
+	}
+	if json.Unmarshal([]byte(n.Payload), &got) != nil {
+		t.Fatalf("payload %s", n.Payload)
 	}
 	due, isNumber := got["due"].(float64)
 	if !isNumber || time.UnixMilli(int64(due)).Before(time.Now().Add(time.Hour)) {

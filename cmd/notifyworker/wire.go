@@ -69,6 +69,7 @@ func (s workerSettings) work(stop, end context.Context, on shard, watch *observe
 	}
 	var w *worker.Worker // made below, before the listener runs
 	lc.Turn = func(key string) time.Duration { return w.Turn(key) }
+	lc.Moved = func() { w.Moved() }
 	listener, err := listen.New(lc)
 	if err != nil {
 		return err

@@ -96,4 +96,16 @@ var seating = []mutation{
 		what: "a beat in reserve looks whether work is due", file: "internal/queue/sql/beat.sql", in: queueTests, run: `TestABeatTells`,
 		old: "THEN :\"schema\".work_lies_there() ELSE", new: "THEN true ELSE",
 	},
+	{
+		what: "a beat tells those who listen", file: "internal/queue/sql/beat.sql", in: queueTests, run: `TestABeatTellsThose`,
+		old: "CASE WHEN $6::text <> ''", new: "CASE WHEN $6::text IS NULL",
+	},
+	{
+		what: "most beats have nothing to tell", file: "internal/queue/sql/beat.sql", in: queueTests, run: `TestABeatTellsThose`,
+		old: "CASE WHEN $6::text <> ''", new: "CASE WHEN $6::text IS NOT NULL",
+	},
+	{
+		what: "those who listen are told on their channel", file: "internal/queue/sql/beat.sql", in: queueTests, run: `TestABeatTellsThose`,
+		old: "pg_notify(:\"schema\".channel(), $6::text)", new: "pg_notify($3::text, $6::text)",
+	},
 }

@@ -40,6 +40,9 @@ type Config struct {
 	// among the processes that hear it, a moment for the others. Nil means that it is always this one's.
 	Turn func(key string) time.Duration
 
+	// Moved is called when another process says that seats have changed hands (SeatsMoved). It must not block. Nil: nobody cares.
+	Moved func()
+
 	PollEvery         time.Duration // the net: how often the bell rings unasked; 0 means 30s, or 1s when PollingOnly
 	FallbackPollEvery time.Duration // the same while notifications can't be had, if shorter; 0 means 1s
 

@@ -80,6 +80,12 @@ func (l *Listener) hear(channel, payload string, sender uint32) {
 	}
 	l.state.Notifications++
 	l.state.LastNotification = now
+	if payload == SeatsMoved {
+		if l.cfg.Moved != nil {
+			l.cfg.Moved()
+		}
+		return
+	}
 	hint, err := ParseHint(payload)
 	if err != nil {
 		l.state.Malformed++

@@ -13,6 +13,10 @@ import (
 // maxPayload is the longest payload that a server can send: NOTIFY's limit is 8000 bytes, the terminating zero included.
 const maxPayload = 7999
 
+// SeatsMoved is a payload that tells of no work: seats have changed hands, so whoever listens asks anew who else does. Only
+// exactly these bytes are it. Whoever does not know it takes it for a hint without parts, and looks once.
+const SeatsMoved = `{"seats":"moved"}`
+
 // Hint is what a payload says about where to look. Whoever may connect may send one, so it is never trusted: it can make us
 // look in vain, nothing else. The zero Hint means "look at everything".
 type Hint struct {

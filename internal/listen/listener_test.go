@@ -278,3 +278,37 @@ func TestWhoseTurnItIsNotRingsAMomentLater(t *testing.T) {
 		}
 	})
 }
+
+// Others tell of seats in a payload of its own. Whatever only looks like it means work.
+func TestSeatsThatMovedAreNoWork(t *testing.T) {
+	b := NewDoorbell()
+	defer b.Close()
+	conn, err := pgx.ParseConfig("host=nowhere")
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := 0
+	for _, told := range []func(){func() { moved++ }, nil} {
+		l, err := New(Config{Bell: b, Conn: conn, Channel: "c", Moved: told})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.hear("c", SeatsMoved, 1)
+		if rung := b.Take(); rung != 0 || moved != 1 {
+			t.Errorf("it rang for %v, and told of %d moves", rung, moved)
+		}
+		for _, like := range []string{SeatsMoved + " ", `{"seats":"moved","type":"t"}`, `{"seats":"gone"}`, `{"seats":{}}`, `{"seats":"moved"`} {
+			l.hear("c", like, 1)
+			if rung := b.Take(); rung != 1<<Notified || moved != 1 {
+				t.Errorf("%s: it rang for %v, and told of %d moves", like, rung, moved)
+			}
+		}
+		if s := l.State(); s.Notifications != 6 || s.Malformed != 1 {
+			t.Errorf("state: %+v", s)
+		}
+	}
+	// To whoever does not know it, it is a hint: to look once.
+	if h, err := ParseHint(SeatsMoved); h != (Hint{}) || err != nil {
+		t.Errorf("got %+v, %v", h, err)
+	}
+}

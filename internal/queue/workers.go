@@ -43,14 +43,16 @@ type Sign struct {
 	Reserve     bool   // it hears nothing itself, trusts that others do, and could take a job
 	EchoChannel string // Nonce is sent there, so that the process hears whether notifications reach it; "": nowhere
 	Nonce       string
+	Notice      string // is sent to all who listen for jobs; "": nothing is
 }
 
 // Beat says that this process lives. It returns who else does, or ErrUnregistered when this one's row is gone.
 func (s *Store) Beat(ctx context.Context, b Sign) (f Fleet, err error) {
 	ctx, done := s.bound(ctx)
 	defer done()
-	var sent *string
-	err = s.cfg.DB.QueryRow(ctx, s.sql.beat, s.cfg.WorkerID, b.Busy, b.EchoChannel, b.Nonce, b.Reserve).Scan(&f.Wanting, &f.Alive, &f.Unheard, &sent)
+	var echo, notice *string
+	err = s.cfg.DB.QueryRow(ctx, s.sql.beat, s.cfg.WorkerID, b.Busy, b.EchoChannel, b.Nonce, b.Reserve, b.Notice).
+		Scan(&f.Wanting, &f.Alive, &f.Unheard, &echo, &notice)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Fleet{}, s.one("beat", 0, nil)
 	}

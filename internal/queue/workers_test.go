@@ -119,6 +119,33 @@ func TestABeatTellsHowManyLiveAndWhatNobodyHears(t *testing.T) {
 	beat("and is dead", true, 1, true)
 }
 
+// A beat may tell all who listen for jobs something that is no job.
+func TestABeatTellsThoseWhoListen(t *testing.T) {
+	tb := newTable(t)
+	if err := tb.Register(t.Context(), queue.WorkerInfo{Host: "h", PID: 1, Version: "v", Slots: 4}); err != nil {
+		t.Fatal(err)
+	}
+	ear := tb.conn()
+	if _, err := ear.Exec(t.Context(), `LISTEN notifyworker`); err != nil {
+		t.Fatal(err)
+	}
+	for _, notice := range []string{"", "hark", ""} {
+		if _, err := tb.Beat(t.Context(), queue.Sign{Notice: notice, EchoChannel: "echo"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tb.exec(`SELECT pg_notify('notifyworker', 'the end')`)
+	for _, want := range []string{"hark", "the end"} {
+		n, err := ear.WaitForNotification(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n.Payload != want {
+			t.Fatalf("heard %q, want %q", n.Payload, want)
+		}
+	}
+}
+
 func TestAPayloadSaysWhatToLookForAndWhen(t *testing.T) {
 	tb := newTable(t)
 	if err := tb.Register(t.Context(), queue.WorkerInfo{Host: "h", PID: 1, Version: "v", Slots: 4}); err != nil {

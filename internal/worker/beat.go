@@ -47,14 +47,14 @@ func (w *Worker) register(stop context.Context) bool {
 // beat tells the others that this worker lives. The store sends the own echo along.
 func (w *Worker) beat(ctx context.Context) {
 	var trouble trouble
-	last, pause := time.Now(), w.cfg.BeatEvery
-	for n := uint64(1); sleep(ctx, pause); n++ {
-		at := time.Now()
+	last, pause := time.Now(), time.Duration(0) // at once: how many there are decides whether this one listens
+	for n, at := uint64(1), last; w.untilBeat(ctx, at, pause); n++ {
+		at = time.Now()
 		running, _ := w.slots.counts()
 		// Short: on an idle worker the beat is what finds out that the network has fallen silent.
 		sctx, done := context.WithTimeout(ctx, min(w.cfg.BeatEvery, statementTimeout))
 		reserve := w.inReserve()
-		sign := queue.Sign{Busy: running, Reserve: reserve && w.slots.free() > 0, Nonce: strconv.FormatUint(n, 10)}
+		sign := queue.Sign{Busy: running, Reserve: reserve && w.slots.free() > 0, Nonce: strconv.FormatUint(n, 10), Notice: w.notice()}
 		if !reserve {
 			sign.EchoChannel = w.cfg.EchoChannel
 		}
@@ -74,6 +74,7 @@ func (w *Worker) beat(ctx context.Context) {
 		}
 		w.stats.beat(err)
 		if err != nil {
+			w.untold(sign.Notice)
 			pause = min(w.cfg.BeatEvery, beatAgain)
 			continue
 		}

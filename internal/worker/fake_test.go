@@ -34,6 +34,7 @@ type fakeStore struct {
 	tokens     int64
 	registered bool
 	alive      int
+	wantingIDs []string
 	wants      bool
 	committing map[int]bool // commits that have decided whether to ring and are not visible yet
 	commits    int
@@ -45,6 +46,8 @@ type fakeStore struct {
 	batches    []int                                    // sizes of Complete's
 	locked     map[int64]bool                           // rows that somebody else has locked
 	echoes     []string
+	notices    int // beats that told the others
+	beats      []time.Time
 	leased     []time.Time   // calls of Extend
 	back       time.Duration // what Reserve says of the next look back
 	backTakes  time.Duration // how much longer it takes than other calls
@@ -358,7 +361,25 @@ func (f *fakeStore) Beat(ctx context.Context, b queue.Sign) (queue.Fleet, error)
 		return queue.Fleet{}, fmt.Errorf("beat: %w", queue.ErrUnregistered)
 	}
 	f.echoes = append(f.echoes, b.EchoChannel+":"+b.Nonce)
-	return queue.Fleet{Alive: f.alive}, nil
+	f.beats = append(f.beats, time.Now())
+	if b.Notice == listen.SeatsMoved {
+		f.notices++
+	}
+	return queue.Fleet{Alive: f.alive, Wanting: slices.Clone(f.wantingIDs)}, nil
+}
+
+// setAlive says how many workers there are.
+func (f *fakeStore) setAlive(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.alive = n
+}
+
+// wanting adds one that wants to be told.
+func (f *fakeStore) wanting(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.wantingIDs = append(f.wantingIDs, id)
 }
 
 func (f *fakeStore) WantNotify(ctx context.Context, wants bool) error {

@@ -145,6 +145,7 @@ func (r *reserving) takeBack() {
 	ctx, done := r.statement(r.stop, r.end)
 	defer done()
 	r.stats.toggled()
+	defer r.wished()
 	if err := r.store.WantNotify(ctx, false); err != nil {
 		r.log.Debug().Err(err).Msg("the wish to be notified could not be taken back: some commits notify in vain")
 		return
@@ -191,6 +192,7 @@ func (r *reserving) fallAsleep(found int) time.Duration {
 			return pause
 		}
 		r.stats.toggled()
+		r.wished()
 		q.wants, q.barrierAt = true, time.Time{}
 	}
 	if left := time.Until(q.barrierAt); left > 0 {

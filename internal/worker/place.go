@@ -67,6 +67,7 @@ func (w *Worker) counted(f queue.Fleet) {
 	if w.cfg.Seat != nil {
 		w.cfg.Seat.Fleet(f.Alive)
 	}
+	w.acquainted()
 	if f.Unheard {
 		w.cfg.Bell.Ring(listen.Unheard)
 	}

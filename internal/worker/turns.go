@@ -23,6 +23,14 @@ type turns struct {
 // among sets who takes turns.
 func (t *turns) among(ids []string) { t.workers.Store(&ids) }
 
+// count says how many take turns, as far as is known.
+func (t *turns) count() int {
+	if ids := t.workers.Load(); ids != nil {
+		return len(*ids)
+	}
+	return 0
+}
+
 // Turn says how long this worker shall wait before it looks for what was announced under a key: not at all when it is its
 // turn, or when it does not know of others. All workers that know of the same others agree on whose turn it is
 // (rendezvous hashing: the highest hash of worker and key).

@@ -66,6 +66,7 @@ type Worker struct {
 	turns  turns
 	pace   pace
 	place  place
+	roster roster
 
 	rearm atomic.Bool // beat → loop: workers.wants_notify may not have been what the loop believes
 	ran   atomic.Bool
@@ -93,6 +94,7 @@ func New(cfg Config) (*Worker, error) {
 	w.lanes = newConcluder(w)
 	w.leases.poke = make(chan struct{}, 1)
 	w.back = make(backClock, 1)
+	w.roster.news = make(chan struct{}, 1)
 	if cfg.ID != "" {
 		w.log = w.log.With().Str("worker_id", cfg.ID).Logger()
 	}
