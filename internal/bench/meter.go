@@ -67,16 +67,29 @@ func (c *contender) usage(ctx context.Context) (cpu time.Duration, rss uint64, e
 		if err != nil {
 			return 0, 0, fmt.Errorf("look at worker process %d: %w", one.pid, err)
 		}
-		t, err := p.TimesWithContext(ctx)
+		t, err := cpuTime(ctx, one.pid)
 		if err != nil {
-			return 0, 0, fmt.Errorf("ask for the processor time of process %d: %w", one.pid, err)
+			return 0, 0, err
 		}
 		m, err := p.MemoryInfoWithContext(ctx)
 		if err != nil {
 			return 0, 0, fmt.Errorf("ask for the memory of process %d: %w", one.pid, err)
 		}
-		cpu += time.Duration((t.User + t.System) * float64(time.Second))
+		cpu += t
 		rss = max(rss, m.RSS)
 	}
 	return cpu, rss, nil
+}
+
+// tickedTime is the processor time of a process as every system tells it, in steps of 10 ms perhaps.
+func tickedTime(ctx context.Context, pid int) (time.Duration, error) {
+	p, err := system.NewProcessWithContext(ctx, int32(pid))
+	if err != nil {
+		return 0, fmt.Errorf("look at process %d: %w", pid, err)
+	}
+	t, err := p.TimesWithContext(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("ask for the processor time of process %d: %w", pid, err)
+	}
+	return time.Duration((t.User + t.System) * float64(time.Second)), nil
 }
