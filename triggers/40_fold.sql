@@ -16,14 +16,23 @@ DECLARE
     own   constant integer := jsonb_array_length(p_own);
     mine  tid[];
     sizes integer[];
+    each  jsonb[];
+    went  bigint;
     total bigint;
     froms bigint[];
     free  bigint[];
     first bigint;
 BEGIN
-    -- The first additions that fit; one that only fits in part is taken whole, and its rest put back below.
-    SELECT array_agg(l.place), array_agg(l.n), own + coalesce(sum(l.n), 0) INTO mine, sizes, total
-      FROM (SELECT a.ctid AS place, jsonb_array_length(a.product_ids) AS n FROM job_additions a
+    -- The first additions that fit; one that only fits in part is taken whole, and its rest put back below. The rows come by id,
+    -- so what is gathered of them here is in order of arrival. A plain one is one short id, of nobody's job.
+    SELECT array_agg(l.place), array_agg(l.n), own + coalesce(sum(l.n), 0), array_agg(l.product_ids -> 0) FILTER (WHERE l.plain),
+           (array_agg(l.operated_by) FILTER (WHERE l.operated_by IS NOT NULL))[1],
+           (array_agg(l.trace_id) FILTER (WHERE l.trace_id IS NOT NULL))[1]
+      INTO mine, sizes, total, each, operated_by, trace_id
+      FROM (SELECT a.ctid AS place, jsonb_array_length(a.product_ids) AS n, a.product_ids, a.operated_by, a.trace_id,
+                   jsonb_array_length(a.product_ids) = 1 AND pg_column_size(a.product_ids) <= 1000
+                   AND NOT a.full_refresh AND a.from_job_id IS NULL AND a.job_id IS NULL AS plain
+              FROM job_additions a
              WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog
              ORDER BY a.id LIMIT greatest(p_max_ids - own, 0)::bigint + 1 FOR UPDATE SKIP LOCKED) l;
     more := total > p_max_ids;
@@ -42,11 +51,28 @@ BEGIN
         SELECT CASE WHEN count(*) = own THEN p_own ELSE coalesce(jsonb_agg(u.e ORDER BY u.o), '[]') END INTO ids
           FROM (SELECT x.e, min(x.o) AS o FROM jsonb_array_elements(p_own) WITH ORDINALITY x(e, o) GROUP BY x.e) u;
         full_refresh := false;
+        operated_by := NULL; -- what was read of additions that are not taken
+        trace_id := NULL;
+        RETURN;
+    END IF;
+    -- By place, since the rows are ours: an index condition on 40,000 ids becomes a filter when the planner expects one. In a
+    -- sub-select, or it would look at each of 40,000 places to learn how many there are.
+    IF cardinality(each) = taken AND NOT more THEN
+        -- All are plain, so nothing has to be read of the rows again. Of 40,000 it takes two thirds of the time.
+        DELETE FROM job_additions a WHERE a.ctid = ANY ((SELECT mine)::tid[]);
+        GET DIAGNOSTICS went = ROW_COUNT;
+        IF went < taken THEN -- a trigger of the user's keeps some: their ids wait on
+            each := ARRAY(SELECT x.e FROM unnest(mine, each) WITH ORDINALITY x(place, e, o)
+                           WHERE NOT EXISTS (SELECT FROM job_additions a WHERE a.ctid = x.place) ORDER BY x.o);
+        END IF;
+        ids := to_jsonb(ARRAY(SELECT x.e FROM unnest(ARRAY(SELECT jsonb_array_elements(p_own)) || each) WITH ORDINALITY x(e, o)
+                               GROUP BY x.e ORDER BY min(x.o)));
+        full_refresh := false;
+        attempts := 0;
         RETURN;
     END IF;
     WITH gone AS (
-        -- By place, since the rows are ours: an index condition on 40,000 ids becomes a filter when the planner expects one.
-        DELETE FROM job_additions a WHERE a.ctid = ANY (mine)
+        DELETE FROM job_additions a WHERE a.ctid = ANY ((SELECT mine)::tid[])
         RETURNING a.id, a.product_ids, a.full_refresh, a.marked, a.from_job_id, a.job_id, a.operated_by, a.trace_id, a.attempts
     ), asked AS (
         -- place: the job's own ids first, then addition by addition (each has at most 10,000 ids, below 2^14).
@@ -67,7 +93,7 @@ BEGIN
                jsonb_build_object('mergedIntoJobId', p_job), now()
           FROM gone g WHERE g.job_id <> p_job
     )
-    SELECT coalesce((SELECT jsonb_agg(o.e ORDER BY o.place) FROM once o), '[]'), t.*
+    SELECT to_jsonb(ARRAY(SELECT o.e FROM once o ORDER BY o.place)), t.*
       FROM (SELECT coalesce(bool_or(g.full_refresh), false),
                    array_agg(g.from_job_id ORDER BY g.from_job_id) FILTER (WHERE g.from_job_id IS NOT NULL),
                    (array_agg(g.operated_by ORDER BY g.id) FILTER (WHERE g.operated_by IS NOT NULL))[1],

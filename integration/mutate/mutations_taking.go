@@ -106,19 +106,67 @@ var taking = []mutation{
 	},
 	{
 		what: "fold removes what it takes", file: foldSQL, run: `TestFoldAgrees`,
-		old: "DELETE FROM job_additions a WHERE a.ctid = ANY (mine)", new: "DELETE FROM job_additions a WHERE a.ctid = ANY (mine) AND a.id % 2 = 0",
+		old: "a.ctid = ANY ((SELECT mine)::tid[])\n        RETURNING", new: "a.ctid = ANY ((SELECT mine)::tid[]) AND a.id % 2 = 0\n        RETURNING",
+	},
+	{
+		what: "fold removes what it takes of plain additions", file: foldSQL, run: `TestFoldAgrees`,
+		old: "a.ctid = ANY ((SELECT mine)::tid[]);", new: "a.ctid = ANY ((SELECT mine)::tid[]) AND a.id % 2 = 0;",
+	},
+	{
+		what: "an addition that a trigger keeps is not taken", file: foldSQL, run: `TestAnAdditionThatATriggerKeeps`,
+		old: "IF went < taken THEN", new: "IF false THEN",
+	},
+	{
+		what: "an addition of several ids is not a plain one", file: foldSQL, run: `TestFoldAgrees|TestAJobTakes`,
+		old: "jsonb_array_length(a.product_ids) = 1 AND pg_column_size", new: "jsonb_array_length(a.product_ids) > 0 AND pg_column_size",
+	},
+	{
+		what: "an addition of a requeued job is not a plain one", file: foldSQL, run: `TestRefusedIDs|TestTriples`,
+		old: "AND NOT a.full_refresh AND a.from_job_id IS NULL AND", new: "AND NOT a.full_refresh AND",
+	},
+	{
+		what: "an addition whose caller was told a job id is not a plain one", file: foldSQL, run: `TestTriples.*/two_first_enqueues|TestTriples.*/two_enqueuers_at_REP`,
+		old: "AND a.from_job_id IS NULL AND a.job_id IS NULL AS plain", new: "AND a.from_job_id IS NULL AS plain",
+	},
+	{
+		what: "plain additions over the bound are left", file: foldSQL, in: queueTests, run: `TestReservationTakes`,
+		old: "IF cardinality(each) = taken AND NOT more THEN", new: "IF cardinality(each) >= taken THEN",
+	},
+	{
+		what: "a full job takes nothing from what it leaves", file: foldSQL, run: `TestAJobThatIsFull`,
+		old: "        operated_by := NULL; -- what was read of additions that are not taken\n        trace_id := NULL;\n", new: "",
+	},
+	{
+		what: "who asked, of plain additions", file: foldSQL, run: `TestAJobTakes`,
+		old: "(array_agg(l.operated_by) FILTER (WHERE l.operated_by IS NOT NULL))[1]", new: "NULL",
+	},
+	{
+		what: "the first trace of plain additions", file: foldSQL, run: `TestAJobTakes`,
+		old: "(array_agg(l.trace_id) FILTER (WHERE l.trace_id IS NOT NULL))[1]", new: "max(l.trace_id)",
+	},
+	{
+		what: "an addition that asks for the whole catalog is not a plain one", file: foldSQL, run: `TestAJobTakesTheWish`,
+		old: "AND NOT a.full_refresh AND", new: "AND",
 	},
 	{
 		what: "fold's order of arrival", file: foldSQL, run: `TestFoldAgrees|TestIDsKeep`,
-		old: "jsonb_agg(o.e ORDER BY o.place)", new: "jsonb_agg(o.e ORDER BY o.e)",
+		old: "FROM once o ORDER BY o.place)", new: "FROM once o ORDER BY o.e)",
+	},
+	{
+		what: "the order of arrival of plain additions", file: foldSQL, run: `TestFoldAgrees|TestIDsKeep`,
+		old: "GROUP BY x.e ORDER BY min(x.o)));", new: "GROUP BY x.e ORDER BY x.e));",
 	},
 	{
 		what: "each id once", file: foldSQL, run: `TestFoldAgrees|TestIDsKeep`,
 		old: "SELECT a.e, min(a.place) AS place FROM asked a GROUP BY a.e", new: "SELECT a.e, a.place FROM asked a",
 	},
 	{
+		what: "each id once, of plain additions", file: foldSQL, run: `TestAJobTakesFrom`,
+		old: "GROUP BY x.e ORDER BY min(x.o)));", new: "ORDER BY x.o));",
+	},
+	{
 		what: "an empty array for no ids", file: foldSQL, run: `TestEmptyArrays`,
-		old: "coalesce((SELECT jsonb_agg(o.e ORDER BY o.place) FROM once o), '[]')", new: "(SELECT jsonb_agg(o.e ORDER BY o.place) FROM once o)",
+		old: "to_jsonb(ARRAY(SELECT o.e FROM once o ORDER BY o.place))", new: "(SELECT jsonb_agg(o.e ORDER BY o.place) FROM once o)",
 	},
 	{
 		what: "the row of a job id that a caller was told", file: foldSQL, run: `TestTriples.*/two_first_enqueues|TestTriples.*/two_enqueuers_at_REP`,
