@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -64,6 +65,48 @@ func (l *Listener) pooler(conn *pgx.Conn, check sessionCheck) string {
 
 // hear takes in one notification of whatever channel.
 func (l *Listener) hear(channel, payload string, sender uint32) {
+	if !l.announced(channel) {
+		return
+	}
+	if payload == SeatsMoved {
+		if l.cfg.Moved != nil {
+			l.cfg.Moved()
+		}
+		return
+	}
+	turn := time.Duration(0)
+	if l.cfg.Turn != nil {
+		// The sender is in the key, since payloads of other types than PRICE_REFRESH are all alike.
+		turn = l.cfg.Turn(payload + strconv.FormatUint(uint64(sender), 36))
+	}
+	rung := turn <= 0 && !strings.Contains(payload, dueKey)
+	if rung {
+		l.cfg.Bell.Ring(Notified)
+		runtime.Gosched() // who waits for the bell goes first: it has a job to start, and here is only something to count
+	}
+	hint, err := ParseHint(payload)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case err != nil:
+		l.state.Malformed++
+		l.cfg.Log.Debug().Err(err).Int("bytes", len(payload)).Msg("notification can't be read: looking at everything")
+		turn = 0
+	case !hint.Due.IsZero():
+		turn += max(0, hint.Due.Sub(time.Now().Add(l.skew)))
+	}
+	switch {
+	case rung:
+	case turn <= 0:
+		l.cfg.Bell.Ring(Notified)
+	case turn < l.cfg.PollEvery:
+		l.cfg.Bell.RingIn(turn)
+	default: // a poll comes first, and its look tells when the next job is due
+	}
+}
+
+// announced takes note that something was heard, and says whether it is of work.
+func (l *Listener) announced(channel string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -76,36 +119,11 @@ func (l *Listener) hear(channel, payload string, sender uint32) {
 	if channel == l.cfg.EchoChannel {
 		l.state.Echoes++
 		l.state.LastEcho = now
-		return
+		return false
 	}
 	l.state.Notifications++
 	l.state.LastNotification = now
-	if payload == SeatsMoved {
-		if l.cfg.Moved != nil {
-			l.cfg.Moved()
-		}
-		return
-	}
-	hint, err := ParseHint(payload)
-	if err != nil {
-		l.state.Malformed++
-		l.cfg.Log.Debug().Err(err).Int("bytes", len(payload)).Msg("notification can't be read: looking at everything")
-	}
-	wait := time.Duration(0)
-	if !hint.Due.IsZero() {
-		wait = hint.Due.Sub(now.Add(l.skew))
-	}
-	if l.cfg.Turn != nil && err == nil {
-		// The sender is in the key, since payloads of other types than PRICE_REFRESH are all alike.
-		wait = max(wait, 0) + l.cfg.Turn(payload+strconv.FormatUint(uint64(sender), 36))
-	}
-	switch {
-	case wait <= 0:
-		l.cfg.Bell.Ring(Notified)
-	case wait < l.cfg.PollEvery:
-		l.cfg.Bell.RingIn(wait)
-	default: // a poll comes first, and its look tells when the next job is due
-	}
+	return true
 }
 
 // failed is pgxlisten's LogError: the connection could not be had, LISTEN was refused, or reading ended.

@@ -17,6 +17,9 @@ const maxPayload = 7999
 // exactly these bytes are it. Whoever does not know it takes it for a hint without parts, and looks once.
 const SeatsMoved = `{"seats":"moved"}`
 
+// dueKey is in every payload of ours that tells a due time. One that spells it in another way is looked for at once.
+const dueKey = `"due"`
+
 // Hint is what a payload says about where to look. Whoever may connect may send one, so it is never trusted: it can make us
 // look in vain, nothing else. The zero Hint means "look at everything".
 type Hint struct {
