@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 
@@ -121,15 +124,19 @@ func addListeners(shards []shard, listenURL []string) error {
 }
 
 // shortName is what a database is called where there are several of them, and in metrics: host:port/database, of the first host
-// where several are named.
+// where several are named. It goes into headers and labels, so what these can't carry stands there as in a URL.
 func shortName(c *pgx.ConnConfig) string {
 	database := c.Database
 	if database == "" {
 		database = c.User // as the server would take it
 	}
 	port := strconv.Itoa(int(c.Port))
+	name := net.JoinHostPort(c.Host, port) + "/" + database
 	if strings.HasPrefix(c.Host, "/") {
-		return c.Host + ":" + port + "/" + database
+		name = c.Host + ":" + port + "/" + database
 	}
-	return net.JoinHostPort(c.Host, port) + "/" + database
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+		name = (&url.URL{Path: name}).EscapedPath()
+	}
+	return name
 }

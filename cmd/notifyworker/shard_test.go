@@ -16,6 +16,8 @@ func TestADatabaseURLMayNameSeveral(t *testing.T) {
 		"postgres://u:s3cr3t@h/a postgresql://u:s3cr3t@[::1]:7/b?x=y":   "h:5432/a [::1]:7/b",
 		"postgres://h/a\n\tpostgres:///b?host=/run/pg&port=7\n":         "h:5432/a /run/pg:7/b",
 		"postgres://h/a postgres://u:s3cr3t@h/a":                        "error: names h:5432/a twice",
+		"postgres://u@h/a%0Ab postgres://u@h/a%ffb":                     "h:5432/a%0Ab h:5432/a%FFb",
+		"postgres://u@h/n%C3%A9%20%25":                                  "h:5432/né %",
 		"postgres://h/a,postgres://h/b":                                 "error: has a comma between URLs",
 		"postgres://h/a host=h2 user=u password=s3cr3t postgres://h/c":  "error: not all of them by a URL",
 		"host=h user=u password=s3cr3t postgres://u:s3cr3t@h/b":         "error: not all of them by a URL",
