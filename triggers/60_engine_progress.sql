@@ -59,9 +59,16 @@ BEGIN
         END IF;
         recomputed := CASE WHEN jsonb_typeof(answer -> 'recomputed') = 'number'
                            THEN least(greatest(trunc((answer ->> 'recomputed')::numeric), 0), 9223372036854775807)::bigint END;
-        -- Only ids of this chunk count, and each once, whatever the function names. They are compared as text: a function
+        -- Of a whole catalog nobody here knows the ids: what is named has failed, if it is an id.
+        IF p_ids IS NULL AND jsonb_typeof(answer -> 'failed') = 'array' THEN
+            SELECT coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'error', left(coalesce(f.error, 'no reason given'), 500)) ORDER BY f.o), '[]')
+              INTO failed
+              FROM (SELECT DISTINCT ON (x.e -> 'id') x.e -> 'id' AS id, nullif(x.e ->> 'error', '') AS error, x.o
+                      FROM jsonb_array_elements(answer -> 'failed') WITH ORDINALITY x(e, o)
+                     WHERE jsonb_typeof(x.e -> 'id') IN ('string', 'number') ORDER BY x.e -> 'id', x.o) f;
+        -- Else only ids of this chunk count, and each once, whatever the function names. They are compared as text: a function
         -- that was given 7 may say that "7" failed.
-        IF jsonb_typeof(answer -> 'failed') = 'array' AND answer -> 'failed' <> '[]' THEN
+        ELSIF jsonb_typeof(answer -> 'failed') = 'array' AND answer -> 'failed' <> '[]' THEN
             SELECT coalesce(jsonb_agg(jsonb_build_object('id', mine.e, 'error', left(coalesce(f.error, 'no reason given'), 500)) ORDER BY mine.o), '[]')
               INTO failed
               FROM jsonb_array_elements(coalesce(p_ids, '[]')) WITH ORDINALITY mine(e, o)

@@ -41,6 +41,8 @@ BEGIN
         END IF;
         n := jsonb_array_length(ids);
         why := CASE WHEN p_error IS NOT NULL AND NOT r.listed THEN format('the catalog could not be recomputed: %s', why)
+                    WHEN NOT r.listed THEN format('%s products of the catalog could not be recomputed; the first, %s: %s', n,
+                                misses -> 0 ->> 'id', coalesce(misses -> 0 ->> 'error', 'no reason given'))
                     WHEN p_error IS NOT NULL THEN format('%s of %s products could not be recomputed: %s', n, r.product_count, why)
                     ELSE format('%s of %s products could not be recomputed; the first, %s: %s', n, r.product_count,
                                 misses -> 0 ->> 'id', coalesce(misses -> 0 ->> 'error', 'no reason given')) END;

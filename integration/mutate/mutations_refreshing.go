@@ -48,6 +48,10 @@ var refreshing = []mutation{
 		old: "ON f.id = mine.e #>> '{}'", new: "ON true",
 	},
 	{
+		what: "what failed of a whole catalog is taken from the answer", file: progressSQL, in: engineTests, run: `TestWhatFailsOf`,
+		old: "IF p_ids IS NULL AND jsonb_typeof", new: "IF false AND jsonb_typeof",
+	},
+	{
 		what: "the list's token", file: progressSQL, in: engineTests, run: `TestOnlyTheHolder`,
 		old: "r.status = 'ACTIVE' AND r.lock_token = p_token AND NOT r.listed FOR UPDATE", new: "r.status = 'ACTIVE' AND NOT r.listed FOR UPDATE",
 	},

@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"context"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -27,6 +29,32 @@ func TestAFullRefreshThatFailsIsADeadLetterForTheWholeCatalog(t *testing.T) {
 	must(t, err)
 	if l := b.letter(); !l.Full || len(l.IDs) != 0 || !strings.HasPrefix(l.Error, "the catalog could not be recomputed: ") {
 		t.Errorf("dead letter %+v", l)
+	}
+}
+
+// Nobody here knows the ids of a catalog that was not listed, so those that the recomputation names as failed are taken from it.
+func TestWhatFailsOfAWholeCatalogIsInTheDeadLetter(t *testing.T) {
+	const answer = `{"recomputed": 40, "failed": [{"id": "p2", "error": "no rule"}, {"id": "p2"}, {"id": 9007199254740993}, {"id": {"x": 1}}, {"id": null}, {}]}`
+	for _, kind := range []string{"HTTP", "SQL", "SQL in another database"} {
+		t.Run(kind, func(t *testing.T) {
+			b := newBench(t)
+			shop := b.withShop()
+			b.exec(`CREATE FUNCTION shop.some(c text, ids jsonb) RETURNS jsonb LANGUAGE sql AS $$ SELECT '` + answer + `'::jsonb $$`)
+			var r engine.Recomputer = serve(t, func(w http.ResponseWriter, _ int, _ received) { _, _ = io.WriteString(w, answer) })
+			if kind != "HTTP" {
+				r = b.sqlFunction(engine.SQLFunctionConfig{Name: "some", Pool: shop, SameDatabase: kind == "SQL"})
+			}
+			_, err := b.start(r).Submit(context.Background(), b.fullJob("c"))
+			must(t, err)
+			l := b.letter()
+			if l.Full || strings.Join(l.IDs, " ") != `"p2" 9007199254740993` || l.Failed[0].Error != "no rule" || l.Failed[1].Error != "no reason given" ||
+				l.Error != "2 products of the catalog could not be recomputed; the first, p2: no rule" {
+				t.Errorf("dead letter %+v", l)
+			}
+			if !value[bool](b, `SELECT status = 'DONE_WITH_ERRORS' AND recomputed = 40 AND failed_count = 2 FROM notifyworker.refreshes`) {
+				t.Error("the refresh does not say so")
+			}
+		})
 	}
 }
 

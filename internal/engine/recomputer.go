@@ -91,7 +91,8 @@ type answer struct {
 }
 
 // readAnswer reads what a recomputation says of a chunk. Only ids of the chunk can have failed, each once. They are compared
-// as text: who was given 7 may say that "7" failed.
+// as text: who was given 7 may say that "7" failed. Of a whole catalog nobody here knows the ids: there whatever is named has
+// failed, if it is an id.
 func readAnswer(text json.RawMessage, c Chunk) (n int64, failed []FailedID, err error) {
 	var a answer
 	if len(text) > 0 {
@@ -99,7 +100,15 @@ func readAnswer(text json.RawMessage, c Chunk) (n int64, failed []FailedID, err 
 			return 0, nil, fmt.Errorf(`the answer is not {"recomputed": n, "failed": [{"id": …, "error": "…"}]}: %w`, err)
 		}
 	}
-	if len(a.Failed) > 0 {
+	if c.ProductIDs == nil {
+		named := map[string]bool{}
+		for _, f := range a.Failed {
+			if isID(f.ID) && !named[string(f.ID)] {
+				named[string(f.ID)] = true
+				failed = append(failed, FailedID{ID: f.ID, Error: reason(f.Error)})
+			}
+		}
+	} else if len(a.Failed) > 0 {
 		reasons := make(map[string]string, len(a.Failed))
 		for _, f := range a.Failed {
 			if _, told := reasons[plain(f.ID)]; !told {
@@ -113,9 +122,14 @@ func readAnswer(text json.RawMessage, c Chunk) (n int64, failed []FailedID, err 
 		}
 	}
 	if a.Recomputed == nil {
-		return int64(len(c.ProductIDs) - len(failed)), failed, nil
+		return int64(max(len(c.ProductIDs)-len(failed), 0)), failed, nil
 	}
 	return max(*a.Recomputed, 0), failed, nil
+}
+
+// isID says whether a valid JSON value is a string or a number.
+func isID(v json.RawMessage) bool {
+	return len(v) > 0 && strings.IndexByte(`"-0123456789`, v[0]) >= 0
 }
 
 // plain is an id's text: a string without quotes and escapes, a number with its digits.
