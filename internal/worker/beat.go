@@ -62,6 +62,7 @@ func (w *Worker) beat(ctx context.Context) {
 		if errors.Is(err, queue.ErrUnregistered) { // somebody thought us dead
 			if err = w.store.Register(sctx, w.cfg.Info); err == nil {
 				w.distrust()
+				fleet, err = w.store.Beat(sctx, sign)
 			}
 		}
 		done()

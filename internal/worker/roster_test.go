@@ -117,3 +117,19 @@ func TestASmallFleetIsToldNothing(t *testing.T) {
 		x.finish(t)
 	})
 }
+
+// Whoever was thought dead, and taken off the list, knows of the others as soon as it is on it again.
+func TestWhoRegistersAgainKnowsTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, _ := beginSeated(t, 100, ok)
+		x.mu.Lock()
+		x.registered = false
+		x.mu.Unlock()
+		x.w.Moved()
+		pass(beatSpread + 10*time.Millisecond)
+		if n := x.w.place.alive.Load(); n != 100 {
+			t.Errorf("it knows of %d workers, want 100", n)
+		}
+		x.finish(t)
+	})
+}
