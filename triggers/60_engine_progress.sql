@@ -46,6 +46,7 @@ CREATE OR REPLACE FUNCTION :"schema".recompute_chunk(
     LANGUAGE plpgsql AS $$
 DECLARE
     answer jsonb;
+    odd    jsonb;
     held   boolean;
 BEGIN
     failed := '[]';
@@ -59,14 +60,25 @@ BEGIN
         END IF;
         recomputed := CASE WHEN jsonb_typeof(answer -> 'recomputed') = 'number'
                            THEN least(greatest(trunc((answer ->> 'recomputed')::numeric), 0), 9223372036854775807)::bigint END;
-        -- Of a whole catalog nobody here knows the ids: what is named has failed, if it is an id.
+        -- The product that an entry is about would pass for recomputed.
+        odd := CASE jsonb_typeof(answer -> 'failed')
+               WHEN 'null' THEN NULL
+               WHEN 'array' THEN (SELECT x.e FROM jsonb_array_elements(answer -> 'failed') x(e)
+                                   WHERE (jsonb_typeof(x.e -> 'id') IN ('string', 'number')) IS NOT TRUE
+                                      OR p_ids IS NOT NULL AND x.e ->> 'id' NOT IN (SELECT mine.e #>> '{}' FROM jsonb_array_elements(p_ids) mine(e)) LIMIT 1)
+               ELSE answer -> 'failed' END;
+        IF odd IS NOT NULL THEN
+            RAISE EXCEPTION 'the recomputation says that this failed, which was not asked for: %', left(odd::text, 200)
+                USING ERRCODE = 'NW501', HINT = 'Write "failed" as [{"id": …, "error": "…"}], with ids as they were given.';
+        END IF;
+        -- Of a whole catalog nobody here knows the ids: what is named has failed.
         IF p_ids IS NULL AND jsonb_typeof(answer -> 'failed') = 'array' THEN
             SELECT coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'error', left(coalesce(f.error, 'no reason given'), 500)) ORDER BY f.o), '[]')
               INTO failed
               FROM (SELECT DISTINCT ON (x.e -> 'id') x.e -> 'id' AS id, nullif(x.e ->> 'error', '') AS error, x.o
                       FROM jsonb_array_elements(answer -> 'failed') WITH ORDINALITY x(e, o)
-                     WHERE jsonb_typeof(x.e -> 'id') IN ('string', 'number') ORDER BY x.e -> 'id', x.o) f;
-        -- Else only ids of this chunk count, and each once, whatever the function names. They are compared as text: a function
+                     ORDER BY x.e -> 'id', x.o) f;
+        -- Else they are ids of this chunk, each once. They are compared as text: a function
         -- that was given 7 may say that "7" failed.
         ELSIF jsonb_typeof(answer -> 'failed') = 'array' AND answer -> 'failed' <> '[]' THEN
             SELECT coalesce(jsonb_agg(jsonb_build_object('id', mine.e, 'error', left(coalesce(f.error, 'no reason given'), 500)) ORDER BY mine.o), '[]')
@@ -74,7 +86,7 @@ BEGIN
               FROM jsonb_array_elements(coalesce(p_ids, '[]')) WITH ORDINALITY mine(e, o)
               JOIN (SELECT DISTINCT ON (x.e ->> 'id') x.e ->> 'id' AS id, nullif(x.e ->> 'error', '') AS error
                       FROM jsonb_array_elements(answer -> 'failed') WITH ORDINALITY x(e, o)
-                     WHERE jsonb_typeof(x.e) = 'object' ORDER BY x.e ->> 'id', x.o) f ON f.id = mine.e #>> '{}';
+                     ORDER BY x.e ->> 'id', x.o) f ON f.id = mine.e #>> '{}';
         END IF;
     ELSE
         EXECUTE p_call USING p_tenant, p_catalog, p_ids, p_texts;

@@ -255,10 +255,32 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 	until(t, conn, "the job runs", "SELECT count(*) = 1 FROM notifyworker.jobs WHERE status = 'RUNNING'")
 	w.signal(syscall.SIGTERM)
 	w.says("signal received")
+	pause(t.Context(), 2*sameSignal)
 	w.signal(syscall.SIGTERM)
 	if code := w.code(); code != 143 {
 		t.Errorf("exit code %d, want 143", code)
 	}
+}
+
+// GNU timeout signals the process and then its group.
+func TestASignalThatComesTwiceIsOne(t *testing.T) {
+	db := pgtest.DB(t)
+	conn := db.Conn(t)
+	if _, err := conn.Exec(t.Context(), `CREATE TABLE done (job_id bigint);
+		CREATE FUNCTION slow(job_id bigint, config jsonb) RETURNS void LANGUAGE sql AS $$ INSERT INTO done SELECT $1 FROM pg_sleep(1) $$`); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"DATABASE_URL": db.URL}
+	w := start(t, env, "run", "--recompute=none", "--handler=slow=sql:slow")
+	notifyworker(t, env, "enqueue", "--type=slow")
+	until(t, conn, "the job runs", "SELECT count(*) = 1 FROM notifyworker.jobs WHERE status = 'RUNNING'")
+	w.signal(syscall.SIGTERM)
+	w.says("signal received")
+	w.signal(syscall.SIGTERM)
+	if code := w.code(); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	until(t, conn, "the job is done", "SELECT status = 'COMPLETED' FROM notifyworker.jobs")
 }
 
 func TestAWorkerOfTheDemoEndsWithItsParent(t *testing.T) {

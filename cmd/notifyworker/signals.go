@@ -9,10 +9,13 @@ import (
 	"time"
 )
 
+// sameSignal is within what time two signals are one: GNU timeout, for one, signals the process and then its group.
+const sameSignal = 100 * time.Millisecond
+
 // untilSignal ends the context at the first Ctrl-C or SIGTERM; the second one ends the process as it always does.
 func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // from now on a signal is deadly again
+	context.AfterFunc(ctx, func() { time.AfterFunc(sameSignal, stop) }) // from then on a signal is deadly again
 	return ctx, stop
 }
 
@@ -39,13 +42,17 @@ func twoSignals(parent context.Context, told func(os.Signal)) (stop, end context
 	quit, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		for n := 0; ; n++ {
+		for first := (time.Time{}); ; {
 			select {
 			case <-quit:
 				return
 			case s := <-signals:
+				if !first.IsZero() && time.Since(first) < sameSignal {
+					continue
+				}
 				told(s)
-				if n == 0 {
+				if first.IsZero() {
+					first = time.Now()
 					cancelStop(fmt.Errorf("stopped by %v", s))
 					continue
 				}

@@ -48,6 +48,18 @@ var refreshing = []mutation{
 		old: "ON f.id = mine.e #>> '{}'", new: "ON true",
 	},
 	{
+		what: "an id that was not asked for can't have failed", file: progressSQL, in: engineTests, run: `TestAnAnswerThatNames`,
+		old: "OR p_ids IS NOT NULL AND x.e ->> 'id' NOT IN (SELECT mine.e #>> '{}' FROM jsonb_array_elements(p_ids) mine(e))", new: "",
+	},
+	{
+		what: "what failed without an id is no word to go by", file: progressSQL, in: engineTests, run: `TestAnAnswerWithoutIDs`,
+		old: "(jsonb_typeof(x.e -> 'id') IN ('string', 'number')) IS NOT TRUE", new: "false",
+	},
+	{
+		what: "what failed is an array", file: progressSQL, in: engineTests, run: `TestAnAnswerWithoutIDs`,
+		old: "ELSE answer -> 'failed' END;", new: "END;",
+	},
+	{
 		what: "what failed of a whole catalog is taken from the answer", file: progressSQL, in: engineTests, run: `TestWhatFailsOf`,
 		old: "IF p_ids IS NULL AND jsonb_typeof", new: "IF false AND jsonb_typeof",
 	},

@@ -25,10 +25,18 @@ func FuzzReadAnswer(f *testing.F) {
 	for _, id := range c.ProductIDs {
 		chunk[string(id)] = true
 	}
+	whole := Chunk{Refresh: Refresh{Full: true}}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		answer, err := webcall.Storable(body) // what reaches readAnswer has come through here
 		if err != nil {
 			return
+		}
+		if _, failed, err := readAnswer(answer, whole); err == nil {
+			for _, id := range failed {
+				if !isID(id.ID) {
+					t.Errorf("%q: failed %s", body, id.ID)
+				}
+			}
 		}
 		n, failed, err := readAnswer(answer, c)
 		if err != nil {

@@ -69,7 +69,7 @@ func TestAnHTTPEndpointIsSentChunks(t *testing.T) {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		_, _ = io.WriteString(w, `{"recomputed": 7, "failed": [{"id": "9007199254740993", "error": "no rule"}, {"id": "p1"}]}`)
+		_, _ = io.WriteString(w, `{"recomputed": 7, "failed": [{"id": "9007199254740993", "error": "no rule"}]}`)
 	})
 	e := b.start(h, func(c *engine.Config) { c.Chunk = 2 })
 	id, err := e.Submit(context.Background(), b.job("c", `["p1", 2, 9007199254740993]`))

@@ -34,7 +34,7 @@ func TestAFullRefreshThatFailsIsADeadLetterForTheWholeCatalog(t *testing.T) {
 
 // Nobody here knows the ids of a catalog that was not listed, so those that the recomputation names as failed are taken from it.
 func TestWhatFailsOfAWholeCatalogIsInTheDeadLetter(t *testing.T) {
-	const answer = `{"recomputed": 40, "failed": [{"id": "p2", "error": "no rule"}, {"id": "p2"}, {"id": 9007199254740993}, {"id": {"x": 1}}, {"id": null}, {}]}`
+	const answer = `{"recomputed": 40, "failed": [{"id": "p2", "error": "no rule"}, {"id": "p2"}, {"id": 9007199254740993}]}`
 	for _, kind := range []string{"HTTP", "SQL", "SQL in another database"} {
 		t.Run(kind, func(t *testing.T) {
 			b := newBench(t)

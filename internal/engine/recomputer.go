@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -91,8 +92,8 @@ type answer struct {
 }
 
 // readAnswer reads what a recomputation says of a chunk. Only ids of the chunk can have failed, each once. They are compared
-// as text: who was given 7 may say that "7" failed. Of a whole catalog nobody here knows the ids: there whatever is named has
-// failed, if it is an id.
+// as text: who was given 7 may say that "7" failed. An answer that names another id is an error, since the product that it is
+// about would pass for recomputed. Of a whole catalog nobody here knows the ids: there whatever is named has failed.
 func readAnswer(text json.RawMessage, c Chunk) (n int64, failed []FailedID, err error) {
 	var a answer
 	if len(text) > 0 {
@@ -100,10 +101,13 @@ func readAnswer(text json.RawMessage, c Chunk) (n int64, failed []FailedID, err 
 			return 0, nil, fmt.Errorf(`the answer is not {"recomputed": n, "failed": [{"id": …, "error": "…"}]}: %w`, err)
 		}
 	}
+	if err := knowsIDs(a.Failed, c.ProductIDs); err != nil {
+		return 0, nil, err
+	}
 	if c.ProductIDs == nil {
 		named := map[string]bool{}
 		for _, f := range a.Failed {
-			if isID(f.ID) && !named[string(f.ID)] {
+			if !named[string(f.ID)] {
 				named[string(f.ID)] = true
 				failed = append(failed, FailedID{ID: f.ID, Error: reason(f.Error)})
 			}
@@ -125,6 +129,26 @@ func readAnswer(text json.RawMessage, c Chunk) (n int64, failed []FailedID, err 
 		return int64(max(len(c.ProductIDs)-len(failed), 0)), failed, nil
 	}
 	return max(*a.Recomputed, 0), failed, nil
+}
+
+// knowsIDs says that each id that has failed is one, and one of those that were asked for unless these are nil.
+func knowsIDs(failed []FailedID, asked []json.RawMessage) error {
+	if len(failed) == 0 {
+		return nil
+	}
+	known := make(map[string]bool, len(asked))
+	for _, id := range asked {
+		known[plain(id)] = true
+	}
+	for _, f := range failed {
+		switch {
+		case !isID(f.ID):
+			return errors.New(`the answer has an entry of "failed" without an "id" that is a string or a number`)
+		case asked != nil && !known[plain(f.ID)]:
+			return fmt.Errorf("the answer says that %s failed, which was not asked for: name ids as they were sent", reason(string(f.ID)))
+		}
+	}
+	return nil
 }
 
 // isID says whether a valid JSON value is a string or a number.

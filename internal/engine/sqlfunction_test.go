@@ -48,7 +48,7 @@ func TestShapesOfASQLFunction(t *testing.T) {
 			CREATE FUNCTION shop.tenant(t uuid, c text, ids jsonb) RETURNS numeric LANGUAGE sql AS $$ INSERT INTO shop.seen VALUES (t || c || ids) RETURNING 7.0 $$;
 			CREATE FUNCTION shop.texts(c text, ids text[]) RETURNS void LANGUAGE sql AS $$ INSERT INTO shop.seen VALUES (c || ids::text) $$;
 			CREATE FUNCTION shop."Says More"(c text, ids jsonb) RETURNS jsonb LANGUAGE sql RETURN
-				'{"recomputed": 40, "failed": [{"id": "p2", "error": "no rule"}, {"id": "p2"}, {"id": "unknown"}, {"id": {"x": 1}}, {"id": "2"}]}'::jsonb;
+				'{"recomputed": 40, "failed": [{"id": "p2", "error": "no rule"}, {"id": "p2"}, {"id": "2"}]}'::jsonb;
 			CREATE FUNCTION shop.says_nothing(c text, ids jsonb) RETURNS json LANGUAGE sql RETURN NULL::json;`)
 		run := func(name, ids string) int64 {
 			t.Helper()
