@@ -73,7 +73,22 @@ func smallTableCalls(s *queue.Store, c *pgx.Conn) []smallTableCall {
 		jobs = r.Jobs
 		return err
 	}
+	complete := func(ctx context.Context) error {
+		var cs []queue.Completion
+		for _, j := range jobs {
+			cs = append(cs, queue.Completion{ID: j.ID, Token: j.Token})
+		}
+		_, err := s.Complete(ctx, append(cs, queue.Completion{ID: 1, Token: workerID})) // and one that is lost: it is asked for
+		return err
+	}
 	return []smallTableCall{
+		{"enqueue a job for a brief look", exec(`SELECT notifyworker.enqueue_job('t')`)},
+		{"reserve briefly", func(ctx context.Context) error {
+			r, err := s.ReserveBriefly(ctx, 10)
+			jobs = r.Jobs
+			return err
+		}},
+		{"complete what it got", complete},
 		{"enqueue a job", exec(`SELECT notifyworker.enqueue_job('t')`)},
 		{"enqueue the first", exec(`SELECT notifyworker.enqueue_price_refresh('c', '["a"]')`)},
 		{"enqueue one that joins", exec(`SELECT notifyworker.enqueue_price_refresh('c', '["b"]')`)},
@@ -98,14 +113,7 @@ func smallTableCalls(s *queue.Store, c *pgx.Conn) []smallTableCall {
 			return nil
 		}},
 		{"reserve again", reserve},
-		{"complete", func(ctx context.Context) error {
-			var cs []queue.Completion
-			for _, j := range jobs {
-				cs = append(cs, queue.Completion{ID: j.ID, Token: j.Token})
-			}
-			_, err := s.Complete(ctx, append(cs, queue.Completion{ID: 1, Token: workerID})) // and one that is lost: it is asked for
-			return err
-		}},
+		{"complete", complete},
 		{"rescue", func(ctx context.Context) error {
 			_, err := s.Rescue(ctx, 10)
 			return err

@@ -4,8 +4,8 @@
 --    are the index entries of jobs that are long gone, which nothing removes while somebody's old snapshot pins vacuum
 -- $7 careful: a job that can't be reserved (a
 --    trigger of the user's raises, say) is passed over instead of failing the call; slower
--- $8 brief: when all that is due was had at once, it is returned without a word of what comes next. The caller has to look
---    again soon: marked additions were not looked for, nor jobs that somebody else has locked
+-- $8 brief: what can be had by one statement is returned without a word of what comes next. The caller has to look again
+--    soon: marked additions were not looked for, nor jobs that somebody else has locked or has just changed
 -- returns: the jobs as reserved, in no order; when there were fewer than asked for, one more row without an id
 --          that holds what next_due returns (possibly "now": a job that somebody else has locked, or a successor just left).
 --          No such row, brief. Each row says in look_ms how long it took to find the jobs, or to find that there is none.
@@ -28,6 +28,7 @@ BEGIN
         EXECUTE format('DROP FUNCTION %s', old);
     END LOOP;
     DROP FUNCTION IF EXISTS :"schema".next_due();
+    DROP FUNCTION IF EXISTS :"schema".stands_alone(uuid, text, jsonb, integer);
 END $$;
 CREATE OR REPLACE FUNCTION :"schema".reserve(
     p_limit integer, p_worker uuid, p_lease_ms integer, p_leases jsonb DEFAULT '{}', p_max_ids integer DEFAULT 50000,
@@ -42,6 +43,7 @@ DECLARE
     at     constant timestamptz := clock_timestamp();
     due    bigint[];
     taken  integer := 0;
+    n      integer;
     folded bigint[] := '{}';
     job    bigint;
 BEGIN
@@ -49,9 +51,29 @@ BEGIN
         RAISE EXCEPTION 'reserve needs READ COMMITTED, this transaction is %', upper(current_setting('transaction_isolation'))
             USING ERRCODE = 'active_sql_transaction', HINT = 'Set default_transaction_isolation of the worker''s role to ''read committed''.';
     END IF;
+    IF p_brief THEN
+        -- By place, since the rows are locked: the shortest way. A row that has got another place since the statement began is
+        -- not found there, and left to the next look.
+        RETURN QUERY
+        UPDATE jobs j SET status = 'RUNNING', lock_token = gen_random_uuid(), worker_id = p_worker,
+               attempts = least(j.attempts, 2147483646) + 1, started_at = at, updated_at = at,
+               lease_expires_at = at + coalesce((p_leases ->> j.type)::integer, p_lease_ms) * interval '1 ms'
+         WHERE j.ctid = ANY (ARRAY(SELECT d.ctid FROM jobs d
+                                    WHERE d.status = 'PENDING' AND d.run_after >= p_from AND d.run_after <= at
+                                    ORDER BY d.run_after, d.id LIMIT p_limit FOR UPDATE SKIP LOCKED))
+           AND CASE WHEN j.type = 'PRICE_REFRESH' THEN stands_alone(j.tenant_id, j.catalog_id, j.config, j.product_count, j.successor, p_max_ids)
+                    ELSE true END
+        RETURNING j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
+                  j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at,
+                  NULL::double precision, NULL::double precision, 0::double precision;
+        GET DIAGNOSTICS taken = ROW_COUNT;
+        IF taken = p_limit OR taken > 0 AND coalesce(current_setting('notifyworker.joined', true), '') = '' THEN
+            RETURN;
+        END IF;
+    END IF;
     due := ARRAY(SELECT j.id FROM jobs j
                   WHERE j.status = 'PENDING' AND j.run_after >= p_from AND j.run_after <= at
-                  ORDER BY j.run_after, j.id LIMIT p_limit FOR UPDATE SKIP LOCKED);
+                  ORDER BY j.run_after, j.id LIMIT p_limit - taken FOR UPDATE SKIP LOCKED);
     look_ms := extract(epoch FROM clock_timestamp() - at) * 1000;
     IF p_careful THEN
         folded := reserve_carefully(due, p_worker, p_lease_ms, p_leases, p_max_ids);
@@ -61,22 +83,20 @@ BEGIN
                attempts = least(j.attempts, 2147483646) + 1, started_at = at, updated_at = at,
                lease_expires_at = at + coalesce((p_leases ->> j.type)::integer, p_lease_ms) * interval '1 ms'
          WHERE j.id = ANY ((SELECT due)::bigint[])
-           AND CASE WHEN j.type = 'PRICE_REFRESH' THEN NOT j.successor AND j.product_count <= p_max_ids
-                                                       AND stands_alone(j.tenant_id, j.catalog_id, j.config, j.product_count)
+           AND CASE WHEN j.type = 'PRICE_REFRESH' THEN stands_alone(j.tenant_id, j.catalog_id, j.config, j.product_count, j.successor, p_max_ids)
                     ELSE true END
         RETURNING j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
                   j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at,
                   NULL::double precision, NULL::double precision, look_ms;
-        GET DIAGNOSTICS taken = ROW_COUNT;
-        IF taken < cardinality(due) THEN
+        GET DIAGNOSTICS n = ROW_COUNT;
+        taken := taken + n;
+        IF n < cardinality(due) THEN
             FOR job IN SELECT j.id FROM jobs j
                         WHERE j.id = ANY ((SELECT due)::bigint[]) AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH' ORDER BY j.run_after, j.id LOOP
                 IF reserve_refresh(job, p_worker, p_lease_ms, p_leases, p_max_ids) THEN
                     folded := folded || job;
                 END IF;
             END LOOP;
-        ELSIF p_brief THEN
-            RETURN;
         END IF;
     END IF;
     -- Marked additions whose catalog has no waiting job become a RUNNING job at once. Almost always there are none.
@@ -99,17 +119,26 @@ END $$;
 COMMENT ON FUNCTION :"schema".reserve IS 'For workers: reserves up to p_limit due jobs.';
 
 -- stands_alone: whether a PENDING PRICE_REFRESH whose row is locked can be reserved as it is: nothing has joined it, nothing
--- is on its way to join it, and no id is in it twice. Else reserve_refresh has to.
+-- is on its way to join it, no id is in it twice, and they are not too many. Else reserve_refresh has to, and notifyworker.joined
+-- says so to a brief look for the rest of the transaction.
 -- locks: catalog (tried, exclusive). Look only then: what a statement sees that began before may be less than there is.
-CREATE OR REPLACE FUNCTION :"schema".stands_alone(p_tenant uuid, p_catalog text, p_config jsonb, p_count integer) RETURNS boolean
+CREATE OR REPLACE FUNCTION :"schema".stands_alone(p_tenant uuid, p_catalog text, p_config jsonb, p_count integer, p_successor boolean, p_max_ids integer)
+    RETURNS boolean
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+DECLARE
+    alone boolean := NOT p_successor AND p_count <= p_max_ids AND pg_try_advisory_xact_lock(1853292545, catalog_stripe(p_tenant, p_catalog));
 BEGIN
-    IF NOT pg_try_advisory_xact_lock(1853292545, catalog_stripe(p_tenant, p_catalog)) THEN
-        RETURN false;
-    ELSIF EXISTS (SELECT FROM job_additions a WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog) THEN
+    IF alone THEN
+        alone := NOT EXISTS (SELECT FROM job_additions a WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog);
+    END IF;
+    IF alone AND p_count > 1 THEN
+        alone := p_count = (SELECT count(DISTINCT x.e) FROM jsonb_array_elements(p_config -> 'productIds') x(e));
+    END IF;
+    IF alone IS NOT TRUE THEN
+        PERFORM set_config('notifyworker.joined', 'true', true);
         RETURN false;
     END IF;
-    RETURN p_count <= 1 OR p_count = (SELECT count(DISTINCT x.e) FROM jsonb_array_elements(p_config -> 'productIds') x(e));
+    RETURN true;
 END $$;
 COMMENT ON FUNCTION :"schema".stands_alone IS 'Internal: whether a PRICE_REFRESH can be reserved without a fold.';
 

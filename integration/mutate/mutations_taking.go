@@ -10,11 +10,11 @@ const (
 var taking = []mutation{
 	{
 		what: "reserve's SKIP LOCKED", file: reserveSQL, run: `TestEveryPair.*/a_job_waits$`,
-		old: "ORDER BY j.run_after, j.id LIMIT p_limit FOR UPDATE SKIP LOCKED);", new: "ORDER BY j.run_after, j.id LIMIT p_limit FOR UPDATE);",
+		old: "LIMIT p_limit - taken FOR UPDATE SKIP LOCKED);", new: "LIMIT p_limit - taken FOR UPDATE);",
 	},
 	{
 		what: "reserve's LIMIT", file: reserveSQL, run: `TestB39`,
-		old: "ORDER BY j.run_after, j.id LIMIT p_limit FOR", new: "ORDER BY j.run_after, j.id FOR",
+		old: "ORDER BY j.run_after, j.id LIMIT p_limit - taken FOR", new: "ORDER BY j.run_after, j.id FOR",
 	},
 	{
 		what: "reserve's READ COMMITTED", file: reserveSQL, run: `TestB43`,
@@ -22,31 +22,51 @@ var taking = []mutation{
 	},
 	{
 		what: "a job is not taken as it is while somebody is adding", file: reserveSQL, run: `TestEveryPair.*/a_job_waits$`,
-		old: "    IF NOT pg_try_advisory_xact_lock(1853292545, catalog_stripe(p_tenant, p_catalog)) THEN\n        RETURN false;\n    ELSIF EXISTS", new: "    IF EXISTS",
+		old: "p_count <= p_max_ids AND pg_try_advisory_xact_lock(1853292545, catalog_stripe(p_tenant, p_catalog));", new: "p_count <= p_max_ids;",
 	},
 	{
 		what: "the exclusive side of the lock of a job that is taken as it is", file: reserveSQL, run: `TestEveryPair.*/a_job_waits$`,
-		old: "IF NOT pg_try_advisory_xact_lock(1853292545,", new: "IF NOT pg_try_advisory_xact_lock_shared(1853292545,",
+		old: "p_count <= p_max_ids AND pg_try_advisory_xact_lock(1853292545,", new: "p_count <= p_max_ids AND pg_try_advisory_xact_lock_shared(1853292545,",
 	},
 	{
 		what: "a job that others have joined is not taken as it is", file: reserveSQL, in: queueTests, run: `TestWhatIsNot`,
-		old: "ELSIF EXISTS (SELECT FROM job_additions a WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog) THEN", new: "ELSIF false THEN",
+		old: "alone := NOT EXISTS (SELECT FROM job_additions a WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog);", new: "alone := true;",
 	},
 	{
 		what: "a job with an id twice is not taken as it is", file: reserveSQL, in: queueTests, run: `TestWhatIsNot`,
-		old: "RETURN p_count <= 1 OR p_count = (SELECT count(DISTINCT x.e) FROM jsonb_array_elements(p_config -> 'productIds') x(e));", new: "RETURN true;",
+		old: "alone := p_count = (SELECT count(DISTINCT x.e) FROM jsonb_array_elements(p_config -> 'productIds') x(e));", new: "alone := true;",
 	},
 	{
 		what: "a job with more ids than a worker takes is not taken as it is", file: reserveSQL, in: queueTests, run: `TestWhatIsNot`,
-		old: "NOT j.successor AND j.product_count <= p_max_ids\n", new: "NOT j.successor\n",
+		old: "NOT p_successor AND p_count <= p_max_ids AND", new: "NOT p_successor AND",
 	},
 	{
 		what: "a successor is not taken as it is", file: reserveSQL, in: queueTests, run: `TestASuccessorIsNever`,
-		old: "NOT j.successor AND j.product_count <= p_max_ids\n", new: "j.product_count <= p_max_ids\n",
+		old: "NOT p_successor AND p_count <= p_max_ids AND", new: "p_count <= p_max_ids AND",
 	},
 	{
-		what: "a brief look that can't have all is a whole one", file: reserveSQL, in: queueTests, run: `TestWhatIsNot`,
-		old: "        ELSIF p_brief THEN\n            RETURN;\n        END IF;\n", new: "        END IF;\n        IF p_brief THEN\n            RETURN;\n        END IF;\n",
+		what: "a brief look that can't have all is a whole one", file: reserveSQL, in: queueTests, run: `TestABriefLookThatCannot`,
+		old: "OR taken > 0 AND coalesce(current_setting('notifyworker.joined', true), '') = ''", new: "OR taken > 0",
+	},
+	{
+		what: "and says which it can't have", file: reserveSQL, in: queueTests, run: `TestABriefLookThatCannot`,
+		old: "        PERFORM set_config('notifyworker.joined', 'true', true);\n", new: "",
+	},
+	{
+		what: "a brief look's SKIP LOCKED", file: reserveSQL, in: queueTests, run: `TestABriefLookMay`,
+		old: "ORDER BY d.run_after, d.id LIMIT p_limit FOR UPDATE SKIP LOCKED))", new: "ORDER BY d.run_after, d.id LIMIT p_limit FOR UPDATE))",
+	},
+	{
+		what: "a brief look's LIMIT", file: reserveSQL, in: queueTests, run: `TestABriefLookSays`,
+		old: "ORDER BY d.run_after, d.id LIMIT p_limit FOR", new: "ORDER BY d.run_after, d.id FOR",
+	},
+	{
+		what: "a brief look takes nothing before it is due", file: reserveSQL, in: queueTests, run: `TestABriefLookSays`,
+		old: " AND d.run_after <= at\n", new: "\n",
+	},
+	{
+		what: "a brief look starts where it is told to", file: reserveSQL, in: queueTests, run: `TestABriefLookStarts`,
+		old: "AND d.run_after >= p_from AND d.run_after <= at", new: "AND d.run_after <= at",
 	},
 	{
 		what: "only a price refresh is folded", file: reserveSQL, run: `TestARowThat`,

@@ -28,7 +28,7 @@ func TestABriefLookSaysNothingOfWhatComesNext(t *testing.T) {
 	if r := tb.reserveBriefly(3); len(r.Jobs) != 0 || r.Brief || r.NextDue <= 0 || r.NextLease <= 0 {
 		t.Fatalf("with nothing to have it is a whole look; got %+v", r)
 	}
-	tb.exec(`SELECT notifyworker.enqueue_job('now'), notifyworker.enqueue_job('now')`)
+	tb.exec(`SELECT notifyworker.enqueue_job('now') FROM generate_series(1, 3)`)
 	if r := tb.reserveBriefly(2); len(r.Jobs) != 2 || r.Brief {
 		t.Fatalf("as many as were asked for is not brief; got %+v", r)
 	}
@@ -50,6 +50,36 @@ func TestABriefLookMayLeaveWhatOthersHoldAndWhatIsMarked(t *testing.T) {
 	letGo()
 	if r := tb.reserveBriefly(5); len(r.Jobs) != 1 || r.Jobs[0].ID != held {
 		t.Fatalf("got %+v", r)
+	}
+}
+
+// Among jobs that can be taken as they are, what has to be folded is not left to the next look.
+func TestABriefLookThatCannotHaveAllIsAWholeOne(t *testing.T) {
+	tb := newTable(t)
+	tb.exec(`SELECT notifyworker.enqueue_job('plain'), notifyworker.enqueue_price_refresh('joined', '["a"]'), notifyworker.enqueue_price_refresh('joined', '["b"]'),
+		notifyworker.enqueue_price_refresh('alone', '["a", "b"]')`)
+	r := tb.reserveBriefly(5)
+	if len(r.Jobs) != 3 || r.Brief {
+		t.Fatalf("got %+v", r)
+	}
+	for _, j := range r.Jobs {
+		if j.CatalogID != "" && (j.ProductCount != 2 || j.Attempt != 1) {
+			t.Errorf("got %+v", j)
+		}
+	}
+	tb.exec(`SELECT notifyworker.enqueue_job('plain'), notifyworker.enqueue_price_refresh('more', '["a"]'), notifyworker.enqueue_price_refresh('more', '["b"]')`)
+	if r := tb.reserveBriefly(1); len(r.Jobs) != 1 || r.Jobs[0].Type != "plain" {
+		t.Errorf("no more than was asked for: got %+v", r)
+	}
+}
+
+func TestABriefLookStartsWhereItIsToldTo(t *testing.T) {
+	tb := newTable(t)
+	early := value[int64](tb, `INSERT INTO notifyworker.jobs (type, run_after) VALUES ('early', now() - interval '1 h') RETURNING id`)
+	late := value[int64](tb, `INSERT INTO notifyworker.jobs (type) VALUES ('late') RETURNING id`)
+	const look = `SELECT coalesce(array_agg(id), '{}') FROM notifyworker.reserve(5, $1, 60000, p_from => now() - interval '1 min', p_brief => true)`
+	if got := value[[]int64](tb, look, workerA); !slices.Equal(got, []int64{late}) {
+		t.Errorf("got %d, want %d and not %d", got, late, early)
 	}
 }
 

@@ -26,7 +26,7 @@ const (
 		       attempts = least(j.attempts, 2147483646) + 1, started_at = statement_timestamp(), updated_at = statement_timestamp(),
 		       lease_expires_at = statement_timestamp() + coalesce(('{}'::jsonb ->> j.type)::integer, 30000) * interval '1 ms'
 		 WHERE j.id = ANY (ARRAY(SELECT id FROM notifyworker.jobs WHERE status = 'PENDING' AND run_after <= statement_timestamp() ORDER BY run_after, id LIMIT 8 FOR UPDATE SKIP LOCKED))
-		   AND CASE WHEN j.type = 'PRICE_REFRESH' THEN notifyworker.stands_alone(j.tenant_id, j.catalog_id, j.config, j.product_count) ELSE true END
+		   AND CASE WHEN j.type = 'PRICE_REFRESH' THEN notifyworker.stands_alone(j.tenant_id, j.catalog_id, j.config, j.product_count, j.successor, 50000) ELSE true END
 		RETURNING j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token, j.attempts,
 		       j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at`
 
