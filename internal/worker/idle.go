@@ -15,7 +15,7 @@ const (
 	// Busy: the slots are full, or every look finds something, for this long …
 	busyAfter = 50 * time.Millisecond
 	// … or notifications come at such a rate (wakes within the time).
-	busyWakes  = 50
+	busyWakes  = 100
 	busyWithin = 100 * time.Millisecond
 	// Idle again: looks have found nothing for this long, with such pauses between them.
 	calmAfter = 20 * time.Millisecond

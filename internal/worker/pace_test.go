@@ -21,12 +21,13 @@ func BenchmarkPace(b *testing.B) {
 		busyWakes int
 		calmAfter time.Duration
 	}{
-		{"as it is", 50 * time.Millisecond, 50, 20 * time.Millisecond},
+		{"as it is", 50 * time.Millisecond, 100, 20 * time.Millisecond},
 		{"always told", time.Hour, 1 << 30, 0},
-		{"busy sooner", 5 * time.Millisecond, 5, 20 * time.Millisecond},
-		{"busy later", 500 * time.Millisecond, 500, 20 * time.Millisecond},
-		{"idle sooner", 50 * time.Millisecond, 50, 4 * time.Millisecond},
-		{"idle later", 50 * time.Millisecond, 50, 200 * time.Millisecond},
+		{"half the wakes", 50 * time.Millisecond, 50, 20 * time.Millisecond},
+		{"twice the wakes", 50 * time.Millisecond, 200, 20 * time.Millisecond},
+		{"busy later", 500 * time.Millisecond, 100, 20 * time.Millisecond},
+		{"idle sooner", 50 * time.Millisecond, 100, 4 * time.Millisecond},
+		{"idle later", 50 * time.Millisecond, 100, 200 * time.Millisecond},
 	}
 	for _, rate := range []float64{50, 200, 500, 1000, 1500} {
 		for _, p := range paces {
