@@ -243,16 +243,23 @@ func TestOtherJobsAreHandledBySQLFunctions(t *testing.T) {
 	until(t, conn, "the worker is gone from the table", "SELECT count(*) = 0 FROM notifyworker.workers")
 }
 
-func TestASecondSignalEndsAtOnce(t *testing.T) {
+// runningFor has a worker run a job that takes so long.
+func runningFor(t *testing.T, seconds int) (*command, *pgx.Conn) {
+	t.Helper()
 	db := pgtest.DB(t)
 	conn := db.Conn(t)
-	if _, err := conn.Exec(t.Context(), `CREATE FUNCTION slow(job_id bigint, config jsonb) RETURNS void LANGUAGE sql AS $$ SELECT pg_sleep(60) $$`); err != nil {
+	if _, err := conn.Exec(t.Context(), fmt.Sprintf(`CREATE FUNCTION slow(job_id bigint, config jsonb) RETURNS void LANGUAGE sql AS $$ SELECT pg_sleep(%d) $$`, seconds)); err != nil {
 		t.Fatal(err)
 	}
 	env := map[string]string{"DATABASE_URL": db.URL}
 	w := start(t, env, "run", "--recompute=none", "--handler=slow=sql:slow")
 	notifyworker(t, env, "enqueue", "--type=slow")
 	until(t, conn, "the job runs", "SELECT count(*) = 1 FROM notifyworker.jobs WHERE status = 'RUNNING'")
+	return w, conn
+}
+
+func TestASecondSignalEndsAtOnce(t *testing.T) {
+	w, _ := runningFor(t, 60)
 	w.signal(syscall.SIGTERM)
 	w.says("signal received")
 	pause(t.Context(), 2*sameSignal)
@@ -264,16 +271,7 @@ func TestASecondSignalEndsAtOnce(t *testing.T) {
 
 // GNU timeout signals the process and then its group.
 func TestASignalThatComesTwiceIsOne(t *testing.T) {
-	db := pgtest.DB(t)
-	conn := db.Conn(t)
-	if _, err := conn.Exec(t.Context(), `CREATE TABLE done (job_id bigint);
-		CREATE FUNCTION slow(job_id bigint, config jsonb) RETURNS void LANGUAGE sql AS $$ INSERT INTO done SELECT $1 FROM pg_sleep(1) $$`); err != nil {
-		t.Fatal(err)
-	}
-	env := map[string]string{"DATABASE_URL": db.URL}
-	w := start(t, env, "run", "--recompute=none", "--handler=slow=sql:slow")
-	notifyworker(t, env, "enqueue", "--type=slow")
-	until(t, conn, "the job runs", "SELECT count(*) = 1 FROM notifyworker.jobs WHERE status = 'RUNNING'")
+	w, conn := runningFor(t, 1)
 	w.signal(syscall.SIGTERM)
 	w.says("signal received")
 	w.signal(syscall.SIGTERM)

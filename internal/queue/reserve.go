@@ -59,10 +59,10 @@ func (s *Store) Reserve(ctx context.Context, n int) (Reservation, error) {
 	return s.lookFor(ctx, n, false)
 }
 
-// ReserveBriefly is Reserve for whoever was just told of a job and wants to start it at once. When one statement gets it
-// jobs and nothing has to be folded, it does not ask what comes next, nor for what others hold locked and for additions without a job: then the Reservation is
-// Brief, and the caller must look again soon. It takes a connection that was idle for up to 10 s without asking whether it
-// still lives; when that one turns out to be lost, it is Reserve.
+// ReserveBriefly is Reserve for whoever was just told of a job and wants to start it at once. When one statement gets it jobs
+// and nothing has to be folded, it does not ask what comes next, nor for what others hold locked and for additions without a
+// job: then the Reservation is Brief, and the caller must look again soon. It takes a connection that was idle for up to 10 s
+// without asking whether it still lives; when that one turns out to be lost, it is Reserve.
 func (s *Store) ReserveBriefly(ctx context.Context, n int) (Reservation, error) {
 	r, err := s.lookFor(withNews(ctx), n, true)
 	if Retryable(err) && !errors.Is(err, context.DeadlineExceeded) {
