@@ -21,7 +21,7 @@ const (
 		 WHERE id = (SELECT id FROM notifyworker.jobs WHERE status = 'PENDING' AND run_after <= now() ORDER BY run_after, id LIMIT 1 FOR UPDATE SKIP LOCKED)
 		RETURNING id, config, lock_token`
 
-	// What reserve's one UPDATE does and returns, without the function around it.
+	// What a brief reserve does by one UPDATE, by id where that goes by place, and without the function around it.
 	fullUpdate = `UPDATE notifyworker.jobs j SET status = 'RUNNING', lock_token = gen_random_uuid(), worker_id = '` + workerA + `',
 		       attempts = least(j.attempts, 2147483646) + 1, started_at = statement_timestamp(), updated_at = statement_timestamp(),
 		       lease_expires_at = statement_timestamp() + coalesce(('{}'::jsonb ->> j.type)::integer, 30000) * interval '1 ms'

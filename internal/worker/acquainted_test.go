@@ -51,9 +51,7 @@ func TestWhoListensKnowsWhoElseDoes(t *testing.T) {
 		f.join(migrations.DefaultSchema, 1, func(context.Context, queue.Job) queue.Outcome { return queue.Outcome{} })
 	}
 	f.acquainted()
-	gone := slices.IndexFunc(f.members, func(m *member) bool { return m.l.Hearing() == listen.Listening })
-	f.members[gone].stop()
-	f.members = slices.Delete(f.members, gone, gone+1)
+	f.endAListener()
 	f.acquainted()
 	if _, err := f.pool.Exec(context.Background(), "SELECT pg_terminate_backend(pid) FROM notifyworker.seat_locks() WHERE granted"); err != nil {
 		t.Fatal(err)

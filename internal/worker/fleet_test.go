@@ -136,6 +136,13 @@ func (f *fleet) leave() {
 	wg.Wait()
 }
 
+// endAListener stops one of those that listen, and forgets it.
+func (f *fleet) endAListener() {
+	gone := slices.IndexFunc(f.members, func(m *member) bool { return m.l.Hearing() == listen.Listening })
+	f.members[gone].stop()
+	f.members = slices.Delete(f.members, gone, gone+1)
+}
+
 // settled waits until all sleep: so many of them listen, and each of these wants to be told.
 func (f *fleet) settled(listening int) {
 	f.tb.Helper()
@@ -406,9 +413,7 @@ func TestASeatIsTakenOver(t *testing.T) {
 		f.join(migrations.DefaultSchema, 1, func(context.Context, queue.Job) queue.Outcome { return queue.Outcome{} })
 	}
 	f.settled(4)
-	gone := slices.IndexFunc(f.members, func(m *member) bool { return m.l.Hearing() == listen.Listening })
-	f.members[gone].stop()
-	f.members = slices.Delete(f.members, gone, gone+1)
+	f.endAListener()
 	f.settled(4)
 	if _, err := f.pool.Exec(context.Background(), "SELECT pg_terminate_backend(pid) FROM notifyworker.seat_locks() WHERE granted"); err != nil {
 		t.Fatal(err)
