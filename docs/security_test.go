@@ -105,7 +105,8 @@ func (h house) worker(t *testing.T) {
 	check("register", s.Register(ctx, queue.WorkerInfo{Host: "h", PID: 1, Version: "v", Slots: 4}))
 	_, err = s.Beat(ctx, queue.Sign{EchoChannel: "echo", Nonce: "n"})
 	check("beat", err)
-	check("want notify", s.WantNotify(ctx, true))
+	_, err = s.WantNotify(ctx, true, false)
+	check("want notify", err)
 	_, err = s.Barrier(ctx)
 	check("barrier", err)
 

@@ -222,7 +222,7 @@ func TestB50ASchemaOfAnyNameWorksForARoleWithoutASearchPath(t *testing.T) {
 	}
 	err = st.Register(t.Context(), queue.WorkerInfo{Host: "h", PID: 1, Version: "v", Slots: 1})
 	if err == nil {
-		err = st.WantNotify(t.Context(), true)
+		_, err = st.WantNotify(t.Context(), true, false)
 	}
 	if ok, e := st.Barrier(t.Context()); err != nil || e != nil || !ok {
 		t.Fatalf("%v, %v, %v", ok, err, e)

@@ -1,10 +1,15 @@
 -- The advisory locks of the protocol: which there are, and for what.
 --
--- All are transaction locks in the two-integer key space, class first:
+-- All are in the two-integer key space, class first. Transaction locks:
 --   1853292545  catalog   shared by who adds to a catalog's PENDING work, tried exclusively by who takes or returns it
 --   1853292546  creating  tried by who inserts a catalog's first PENDING job
 --   1853292547  barrier   shared by a notifying commit from its deferred trigger to its end; see notify.sql
 --   1853292548  admission of the recompute engine; see the engine's files
+-- Three more are of handing over, see hand_over.sql; workers hold two of them for longer than a transaction:
+--   1853292549  hands     held by the session by which a worker takes what it was handed; tried shared by who would hand it something
+--   1853292550  handing   tried by who hands a worker something: one at a time
+--   taken       held by that session for each job it has taken; tried by who would take the job over. In the space of one bigint, whose
+--               key is a hash, see taken_key: two jobs must not share it
 -- Nobody ever waits for a lock that a client's open transaction may hold: enqueuers wait only for "catalog" held
 -- exclusively, which only the short transactions of workers hold.
 

@@ -59,6 +59,11 @@ BEGIN
         IF NOT EXISTS (SELECT FROM workers w WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '1 minute') THEN
             RETURN NULL;
         END IF;
+        IF TG_TABLE_NAME = 'jobs' AND TG_OP = 'INSERT' THEN
+            IF NEW.run_after <= clock_timestamp() AND hand_over(NEW.id) THEN
+                RETURN NULL;
+            END IF;
+        END IF;
     END IF;
     IF TG_TABLE_NAME = 'jobs' THEN
         PERFORM announce(NEW.type, NEW.tenant_id, NEW.catalog_id, NEW.run_after);

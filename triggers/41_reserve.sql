@@ -125,20 +125,14 @@ COMMENT ON FUNCTION :"schema".reserve IS 'For workers: reserves up to p_limit du
 CREATE OR REPLACE FUNCTION :"schema".stands_alone(p_tenant uuid, p_catalog text, p_config jsonb, p_count integer, p_successor boolean, p_max_ids integer)
     RETURNS boolean
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
-DECLARE
-    alone boolean := NOT p_successor AND p_count <= p_max_ids AND pg_try_advisory_xact_lock(1853292545, catalog_stripe(p_tenant, p_catalog));
 BEGIN
-    IF alone THEN
-        alone := NOT EXISTS (SELECT FROM job_additions a WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog);
+    IF pg_try_advisory_xact_lock(1853292545, catalog_stripe(p_tenant, p_catalog)) THEN
+        IF is_whole(p_tenant, p_catalog, p_config, p_count, p_successor, p_max_ids) THEN
+            RETURN true;
+        END IF;
     END IF;
-    IF alone AND p_count > 1 THEN
-        alone := p_count = (SELECT count(DISTINCT x.e) FROM jsonb_array_elements(p_config -> 'productIds') x(e));
-    END IF;
-    IF alone IS NOT TRUE THEN
-        PERFORM set_config('notifyworker.joined', 'true', true);
-        RETURN false;
-    END IF;
-    RETURN true;
+    PERFORM set_config('notifyworker.joined', 'true', true);
+    RETURN false;
 END $$;
 COMMENT ON FUNCTION :"schema".stands_alone IS 'Internal: whether a PRICE_REFRESH can be reserved without a fold.';
 

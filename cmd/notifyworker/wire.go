@@ -33,7 +33,11 @@ func (s workerSettings) work(stop, end context.Context, on shard, watch *observe
 	}
 	defer closePool(pool)
 	id := newUUID()
-	store, err := queue.New(queue.Config{DB: pool, Schema: s.schema, WorkerID: id, Types: s.types, MaxIDs: s.maxIDs})
+	ears := on.listenConn.Copy()
+	sent.By(ears)
+	hands := ears.Copy()
+	queue.Harden(hands, "notifyworker hands")
+	store, err := queue.New(queue.Config{DB: pool, Schema: s.schema, WorkerID: id, Hands: hands, Types: s.types, MaxIDs: s.maxIDs})
 	if err != nil {
 		return err
 	}
@@ -57,8 +61,6 @@ func (s workerSettings) work(stop, end context.Context, on shard, watch *observe
 			}
 		})
 	}
-	ears := on.listenConn.Copy()
-	sent.By(ears)
 	bell := listen.NewDoorbell()
 	lc := listen.Config{
 		Bell: bell, Mode: listen.Notify, PollEvery: s.pollEvery, Conn: ears, Channel: s.schema,
@@ -70,6 +72,7 @@ func (s workerSettings) work(stop, end context.Context, on shard, watch *observe
 	var w *worker.Worker // made below, before the listener runs
 	lc.Turn = func(key string) time.Duration { return w.Turn(key) }
 	lc.Moved = func() { w.Moved() }
+	lc.Handed = func(h listen.Handed) { w.Handed(h) }
 	listener, err := listen.New(lc)
 	if err != nil {
 		return err
@@ -82,7 +85,7 @@ func (s workerSettings) work(stop, end context.Context, on shard, watch *observe
 		Store: store, Bell: bell, Handlers: handlers, Types: s.types, ID: id,
 		Info:    queue.WorkerInfo{Host: host, PID: os.Getpid(), Version: version()},
 		Polling: s.polling, Slots: s.slots, DrainTimeout: noneIsNegative(s.drain), EchoChannel: lc.EchoChannel, Beaten: listener.EchoSent,
-		Seat: listener, Maintain: maintain, Log: log.With().Str("part", "worker").Logger(),
+		Seat: listener, TakesHanded: !s.polling, Maintain: maintain, Log: log.With().Str("part", "worker").Logger(),
 	})
 	if err != nil {
 		return err

@@ -29,7 +29,13 @@ func (r *run) workHere(ctx context.Context, c *contender) error {
 	}
 	defer pool.Close()
 	id := newUUID()
-	store, err := queue.New(queue.Config{DB: pool, Schema: c.schema, WorkerID: id})
+	conn, err := pgx.ParseConfig(r.place.url)
+	if err != nil {
+		return err
+	}
+	hands := conn.Copy()
+	queue.Harden(hands, "notifyworker bench hands")
+	store, err := queue.New(queue.Config{DB: pool, Schema: c.schema, WorkerID: id, Hands: hands})
 	if err != nil {
 		return err
 	}
@@ -37,15 +43,12 @@ func (r *run) workHere(ctx context.Context, c *contender) error {
 	bell := listen.NewDoorbell()
 	lc := listen.Config{Bell: bell, Mode: listen.PollingOnly, PollEvery: c.poll, Log: log}
 	if c.poll == 0 {
-		conn, err := pgx.ParseConfig(r.place.url)
-		if err != nil {
-			return err
-		}
 		lc.Mode, lc.Conn, lc.Channel, lc.EchoChannel, lc.Seats = listen.Notify, conn, c.schema, listen.EchoChannel(id), c.schema
 	}
 	var w *worker.Worker // made below, before the listener runs
 	lc.Turn = func(key string) time.Duration { return w.Turn(key) }
 	lc.Moved = func() { w.Moved() }
+	lc.Handed = func(h listen.Handed) { w.Handed(h) }
 	listener, err := listen.New(lc)
 	if err != nil {
 		return err
@@ -53,7 +56,7 @@ func (r *run) workHere(ctx context.Context, c *contender) error {
 	w, err = worker.New(worker.Config{
 		Store: store, Bell: bell, ID: id, Handlers: map[string]queue.Handler{jobType: queueHandler(c.starts.Handle), queue.TypePriceRefresh: queueHandler(c.starts.Handle)},
 		Info: queue.WorkerInfo{Host: "bench", PID: os.Getpid(), Version: "bench"}, Polling: c.poll > 0, Slots: c.slots,
-		EchoChannel: lc.EchoChannel, Beaten: listener.EchoSent, Seat: listener, DrainTimeout: time.Second, Log: log,
+		EchoChannel: lc.EchoChannel, Beaten: listener.EchoSent, Seat: listener, TakesHanded: c.poll == 0, DrainTimeout: time.Second, Log: log,
 	})
 	if err != nil {
 		return err

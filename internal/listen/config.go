@@ -43,6 +43,10 @@ type Config struct {
 	// Moved is called when another process says that seats have changed hands (SeatsMoved). It must not block. Nil: nobody cares.
 	Moved func()
 
+	// Handed is called when a commit has handed a job to a worker, this one or another. It must not block. Nil: it is taken for a
+	// hint to look.
+	Handed func(Handed)
+
 	PollEvery         time.Duration // the net: how often the bell rings unasked; 0 means 30s, or 1s when PollingOnly
 	FallbackPollEvery time.Duration // the same while notifications can't be had, if shorter; 0 means 1s
 

@@ -11,18 +11,19 @@ type Cause uint8
 
 // The causes.
 const (
-	Notified  Cause = iota // a notification told of work
-	Due                    // a due time came, or a time to look that the worker has set itself
-	Poll                   // nothing asked for it: the net under all the others
-	Connected              // listening (again): what was announced before was not heard
-	Overdue                // the own echo did not come back: something may have been missed
-	Nudged                 // another part of this process knows of work
-	Unheard                // work was due, and nobody seemed to hear of it
-	Seated                 // a seat was had, which somebody left who could take no more
+	Notified   Cause = iota // a notification told of work
+	Due                     // a due time came, or a time to look that the worker has set itself
+	Poll                    // nothing asked for it: the net under all the others
+	Connected               // listening (again): what was announced before was not heard
+	Overdue                 // the own echo did not come back: something may have been missed
+	Nudged                  // another part of this process knows of work
+	Unheard                 // work was due, and nobody seemed to hear of it
+	Seated                  // a seat was had, which somebody left who could take no more
+	HandedOver              // a commit handed this process a job, or one to another that may have let it lie
 	causes
 )
 
-var causeNames = [causes]string{"notified", "due", "poll", "connected", "overdue", "nudged", "unheard", "seated"}
+var causeNames = [causes]string{"notified", "due", "poll", "connected", "overdue", "nudged", "unheard", "seated", "handed"}
 
 // String is the name that logs and metrics use.
 func (c Cause) String() string {
@@ -33,13 +34,16 @@ func (c Cause) String() string {
 }
 
 // Causes is a set of them.
-type Causes uint8
+type Causes uint16
 
 // Has says whether c is in the set.
 func (s Causes) Has(c Cause) bool { return s&(1<<c) != 0 }
 
 // Only says whether c is all that is in the set.
 func (s Causes) Only(c Cause) bool { return s == 1<<c }
+
+// Without is the set without c.
+func (s Causes) Without(c Cause) Causes { return s &^ (1 << c) }
 
 // All returns the members in the order of their declaration.
 func (s Causes) All() []Cause {

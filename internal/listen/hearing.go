@@ -74,6 +74,13 @@ func (l *Listener) hear(channel, payload string, sender uint32) {
 		}
 		return
 	}
+	if l.cfg.Handed != nil {
+		if h, ok := parseHanded(payload); ok {
+			l.cfg.Handed(h)
+			runtime.Gosched() // as below
+			return
+		}
+	}
 	turn := time.Duration(0)
 	if l.cfg.Turn != nil {
 		// The sender is in the key, since payloads of other types than PRICE_REFRESH are all alike.
@@ -172,6 +179,9 @@ func (l *Listener) turn(to Hearing, reason string) {
 	}
 	l.wakeTend()
 	l.moves()
+	if from == Listening && (to == Connecting || to == Deaf) {
+		l.cfg.Bell.Ring(Nudged) // or commits would go on handing jobs to a process that does not hear of it
+	}
 	switch {
 	case from == Reserve && to == Listening, to == Reserve: // a matter of course
 		l.cfg.Log.Debug().Stringer("now", to).Str("reason", reason).Msg("seats have changed hands")

@@ -24,6 +24,10 @@ type Config struct {
 	Schema   string // "" means notifyworker
 	WorkerID string // UUID of this process, new at each start
 
+	// Hands is where to connect for a session of its own, by which this process takes what commits hand to it. It must not lead
+	// through a transaction pooler. Nil: commits hand it nothing.
+	Hands *pgx.ConnConfig
+
 	Types  map[string]TypeSettings // rules of single types; "" is the rule of all others
 	MaxIDs int                     // product ids a reservation takes at most; 0 means 50,000
 	// CallTimeout ends a call that the database doesn't answer, so that a table lock or a silent network can't hold the
@@ -42,13 +46,15 @@ const (
 	barrierTimeout = 200 * time.Millisecond
 )
 
-// Store asks and changes the jobs table. It is safe for concurrent use; Reserve is meant for one caller.
+// Store asks and changes the jobs table. It is safe for concurrent use; Reserve is meant for one caller, and
+// WantNotify, Take, Let and CloseHands are for one goroutine.
 type Store struct {
 	cfg    Config
 	sql    statements
 	leases string // JSON, {"type": lease in ms}
 	empty  emptyLooks
 	looks  looks
+	hands  hands
 
 	purging purging
 }

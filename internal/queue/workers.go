@@ -59,12 +59,22 @@ func (s *Store) Beat(ctx context.Context, b Sign) (f Fleet, err error) {
 	return f, s.one("beat", 1, err)
 }
 
-// WantNotify says whether commits shall tell this process of jobs. It returns ErrUnregistered when the row is gone.
-func (s *Store) WantNotify(ctx context.Context, want bool) error {
+// WantNotify says whether commits shall tell this process of jobs, and whether they shall hand it jobs (handed). The latter is as
+// good as its connection: when that can't be had, they don't, and refused says why. It returns ErrUnregistered when the row is gone.
+func (s *Store) WantNotify(ctx context.Context, want, handed bool) (refused, err error) {
 	ctx, done := s.bound(ctx)
 	defer done()
-	tag, err := s.cfg.DB.Exec(ctx, s.sql.wantNotify, s.cfg.WorkerID, want)
-	return s.one("want notify", tag.RowsAffected(), err)
+	var how *string
+	if handed && s.cfg.Hands != nil {
+		bounded, end := context.WithTimeout(ctx, handsTimeout)
+		text, err := s.openHands(bounded)
+		end()
+		if refused = err; err == nil {
+			how = &text
+		}
+	}
+	tag, err := s.cfg.DB.Exec(ctx, s.sql.wantNotify, s.cfg.WorkerID, want, how)
+	return refused, s.one("want notify", tag.RowsAffected(), err)
 }
 
 func (s *Store) one(what string, rows int64, err error) error {

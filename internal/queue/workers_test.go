@@ -40,7 +40,7 @@ func TestCommitsNotifyOnlyWhileAWorkerWantsIt(t *testing.T) {
 		}
 		return true
 	}
-	if err := tb.WantNotify(t.Context(), true); !errors.Is(err, queue.ErrUnregistered) {
+	if _, err := tb.WantNotify(t.Context(), true, false); !errors.Is(err, queue.ErrUnregistered) {
 		t.Fatalf("unregistered: %v", err)
 	}
 	if err := tb.Register(t.Context(), queue.WorkerInfo{Host: "h", PID: 1, Version: "v", Slots: 4}); err != nil {
@@ -49,7 +49,7 @@ func TestCommitsNotifyOnlyWhileAWorkerWantsIt(t *testing.T) {
 	if heard("nobody wants") {
 		t.Error("notified although nobody wants it")
 	}
-	if err := tb.WantNotify(t.Context(), true); err != nil {
+	if _, err := tb.WantNotify(t.Context(), true, false); err != nil {
 		t.Fatal(err)
 	}
 	if !heard("one wants") {
@@ -59,7 +59,7 @@ func TestCommitsNotifyOnlyWhileAWorkerWantsIt(t *testing.T) {
 	if heard("a dead one wanted") {
 		t.Error("notified for a dead worker")
 	}
-	if err := tb.WantNotify(t.Context(), true); err != nil {
+	if _, err := tb.WantNotify(t.Context(), true, false); err != nil {
 		t.Fatal(err)
 	}
 	if !heard("it was frozen for an hour") {
@@ -108,7 +108,7 @@ func TestABeatTellsHowManyLiveAndWhatNobodyHears(t *testing.T) {
 	tb.exec(`INSERT INTO notifyworker.jobs (type, run_after) VALUES ('t', now() - interval '1 s')`)
 	beat("nobody wants to be told", true, 2, true)
 	beat("it hears for itself", false, 2, false)
-	if err := other.WantNotify(t.Context(), true); err != nil {
+	if _, err := other.WantNotify(t.Context(), true, false); err != nil {
 		t.Fatal(err)
 	}
 	tb.exec(silent, -60) // ahead, so that this machine may be slow
@@ -151,7 +151,7 @@ func TestAPayloadSaysWhatToLookForAndWhen(t *testing.T) {
 	if err := tb.Register(t.Context(), queue.WorkerInfo{Host: "h", PID: 1, Version: "v", Slots: 4}); err != nil {
 		t.Fatal(err)
 	}
-	if err := tb.WantNotify(t.Context(), true); err != nil {
+	if _, err := tb.WantNotify(t.Context(), true, false); err != nil {
 		t.Fatal(err)
 	}
 	ear := tb.conn()

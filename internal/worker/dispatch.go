@@ -23,7 +23,7 @@ var (
 )
 
 // start runs a job's handler in a goroutine of its own.
-func (w *Worker) start(end context.Context, j queue.Job, asked time.Time, handlers *sync.WaitGroup) {
+func (w *Worker) start(end context.Context, j queue.Job, asked time.Time, handlers *sync.WaitGroup) *hold {
 	settings := w.cfg.settings(j.Type)
 	ctx, cancel := context.WithCancelCause(end)
 	h := w.slots.take(j, settings, asked, true, cancel)
@@ -31,18 +31,20 @@ func (w *Worker) start(end context.Context, j queue.Job, asked time.Time, handle
 		defer cancel(nil)
 		w.work(ctx, h)
 	})
+	return h
 }
 
 // giveBack returns a job that was reserved and can't be started.
-func (w *Worker) giveBack(j queue.Job, asked time.Time) {
+func (w *Worker) giveBack(j queue.Job, asked time.Time, why error) *hold {
 	h := w.slots.take(j, w.cfg.settings(j.Type), asked, false, func(error) {})
-	w.finish(h, queue.Outcome{Kind: queue.Released, Err: errDraining})
+	w.finish(h, queue.Outcome{Kind: queue.Released, Err: why})
+	return h
 }
 
 // work calls the handler and hands over what it says. All that must happen whatever the handler does is deferred: a Goexit
 // runs nothing else.
 func (w *Worker) work(ctx context.Context, h *hold) {
-	defer w.slots.leave()
+	defer w.slots.leave(h)
 	out := queue.Outcome{Kind: queue.Failed, Err: errEnded}
 	defer func() {
 		if v := recover(); v != nil {

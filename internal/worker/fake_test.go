@@ -52,6 +52,10 @@ type fakeStore struct {
 	back       time.Duration // what Reserve says of the next look back
 	backTakes  time.Duration // how much longer it takes than other calls
 	hidden     bool          // looks see nothing of what waits
+	hands      bool          // commits hand jobs to the worker
+	noHands    error         // why they can't
+	hand       func(int64)   // tells the worker of a job that it was handed; nil: nobody does
+	let        []int64
 	from       time.Time     // where the last look started
 }
 
@@ -62,6 +66,8 @@ type fakeRow struct {
 	result  json.RawMessage
 	err     string
 	causes  []queue.Cause
+
+	elsewhere bool // handed to another worker, which lets it lie
 }
 
 func newFake(bell *listen.Doorbell) *fakeStore {
@@ -107,7 +113,7 @@ func (f *fakeStore) enqueue(jobType string, delay, commit time.Duration) int64 {
 	f.serial++
 	f.commits++
 	id, me := f.serial, f.commits
-	ring := f.wants
+	ring, hands := f.wants, f.hands
 	created := time.Now()
 	f.committing[me] = true
 	f.mu.Unlock()
@@ -118,6 +124,13 @@ func (f *fakeStore) enqueue(jobType string, delay, commit time.Duration) int64 {
 	defer f.mu.Unlock()
 	f.rows[id] = &fakeRow{Job: queue.Job{ID: id, Type: jobType, CreatedAt: created, RunAfter: created.Add(delay), MaxAttempts: 5, CatalogID: "c"}, status: "pending"}
 	delete(f.committing, me)
+	if hands && delay <= 0 {
+		f.give(f.rows[id], time.Now())
+		if f.hand != nil {
+			f.hand(id)
+		}
+		return id
+	}
 	if ring {
 		if delay > 0 {
 			f.bell.RingIn(delay)
@@ -167,13 +180,8 @@ func (f *fakeStore) Reserve(ctx context.Context, n int) (queue.Reservation, erro
 				r.NextDue = left
 			}
 		case len(r.Jobs) < n:
-			f.tokens++
-			row.status, row.StartedAt, row.leaseAt = "running", now, now.Add(f.lease)
-			row.Attempt++
-			row.Token = fmt.Sprintf("%d#%d", row.ID, f.tokens)
-			row.LeaseUntil = row.leaseAt
+			f.give(row, now)
 			r.Jobs = append(r.Jobs, row.Job)
-			f.ends[row.Token] = nil
 		}
 	}
 	if len(r.Jobs) == n {
@@ -181,6 +189,68 @@ func (f *fakeStore) Reserve(ctx context.Context, n int) (queue.Reservation, erro
 	}
 	return r, nil
 }
+
+// give makes a row the worker's.
+func (f *fakeStore) give(row *fakeRow, now time.Time) {
+	f.tokens++
+	row.status, row.StartedAt, row.leaseAt = "running", now, now.Add(f.lease)
+	row.Attempt++
+	row.Token = fmt.Sprintf("%d#%d", row.ID, f.tokens)
+	row.LeaseUntil = row.leaseAt
+	f.ends[row.Token] = nil
+}
+
+func (f *fakeStore) Take(ctx context.Context, ids []int64) (out []queue.Handed, again []int64, err error) {
+	if err := f.call(ctx, "Take"); err != nil {
+		return nil, nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, id := range ids {
+		if row := f.rows[id]; row != nil && row.status == "running" {
+			out = append(out, queue.Handed{Job: row.Job, Lease: time.Until(row.leaseAt)})
+		}
+	}
+	return out, nil, nil
+}
+
+func (f *fakeStore) Let(j queue.Handed) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.let = append(f.let, j.ID)
+}
+
+func (f *fakeStore) Mine(ctx context.Context) (out []int64, err error) {
+	if err := f.call(ctx, "Mine"); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id, row := range f.rows {
+		if row.status == "running" {
+			out = append(out, id)
+		}
+	}
+	return out, nil
+}
+
+func (f *fakeStore) TakeOver(ctx context.Context, ids []int64, n int) (out []queue.Job, err error) {
+	if err := f.call(ctx, "TakeOver"); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, id := range ids {
+		if row := f.rows[id]; row != nil && row.status == "running" && row.elsewhere && len(out) < n {
+			f.give(row, time.Now())
+			row.elsewhere = false
+			out = append(out, row.Job)
+		}
+	}
+	return out, nil
+}
+
+func (f *fakeStore) CloseHands() {}
 
 // LookBack has the looks see again what waits.
 func (f *fakeStore) LookBack(ctx context.Context) (bool, error) {
@@ -382,17 +452,17 @@ func (f *fakeStore) wanting(id string) {
 	f.wantingIDs = append(f.wantingIDs, id)
 }
 
-func (f *fakeStore) WantNotify(ctx context.Context, wants bool) error {
+func (f *fakeStore) WantNotify(ctx context.Context, wants, handed bool) (refused, err error) {
 	if err := f.call(ctx, "WantNotify"); err != nil {
-		return err
+		return nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.registered {
-		return fmt.Errorf("want notify: %w", queue.ErrUnregistered)
+		return nil, fmt.Errorf("want notify: %w", queue.ErrUnregistered)
 	}
-	f.wants = wants
-	return nil
+	f.wants, f.hands = wants, handed && f.noHands == nil
+	return f.noHands, nil
 }
 
 func (f *fakeStore) Barrier(ctx context.Context) (bool, error) {

@@ -51,12 +51,17 @@ type sleepiness struct {
 	emptySince time.Time // without the wish: nothing found since then; zero: the last look found something
 	calm       bool      // without the wish: calmAfter need not be waited for
 	barrierAt  time.Time // not before
+	hands      bool      // and that commits hand it jobs
+	handAgain  time.Time // not before
+	doubted    time.Time // when a job that was handed over had become somebody else's
 	wakes      int       // by notifications, since wakesFrom
 	wakesFrom  time.Time
 }
 
 // distrust forgets the wish: nobody may have seen it for a while.
-func (q *sleepiness) distrust() { q.wants, q.armed, q.told, q.calm = false, false, true, true }
+func (q *sleepiness) distrust() {
+	q.wants, q.armed, q.told, q.calm, q.hands = false, false, true, true, false
+}
 
 // looked takes note of a look that found so much for these causes.
 func (q *sleepiness) looked(found int, causes listen.Causes) {
@@ -69,8 +74,13 @@ func (q *sleepiness) looked(found int, causes listen.Causes) {
 	}
 	q.fresh = causes.Has(listen.Connected) || causes.Has(listen.Seated)
 	if causes.Has(listen.Notified) {
-		q.wakes++
+		q.woken(now)
 	}
+}
+
+// woken counts a job that was told of.
+func (q *sleepiness) woken(now time.Time) {
+	q.wakes++
 	if now.Sub(q.wakesFrom) > busyWithin {
 		q.wakes, q.wakesFrom = 0, now
 	}
@@ -142,15 +152,39 @@ func (r *reserving) stopWanting() {
 // takeBack takes the wish back.
 func (r *reserving) takeBack() {
 	r.quiet.wants, r.quiet.armed, r.quiet.wakes = false, false, 0
-	ctx, done := r.statement(r.stop, r.end)
-	defer done()
 	r.stats.toggled()
 	defer r.wished()
-	if err := r.store.WantNotify(ctx, false); err != nil {
+	if err := r.wish(false, false); err != nil {
 		r.log.Debug().Err(err).Msg("the wish to be notified could not be taken back: some commits notify in vain")
 		return
 	}
 	r.quiet.told = false
+}
+
+// wish says what commits shall do for this worker: tell it of jobs, and hand it some.
+func (r *reserving) wish(told, handed bool) error {
+	q := &r.quiet
+	ctx, done := r.statement(r.stop, r.end)
+	defer done()
+	refused, err := r.store.WantNotify(ctx, told, handed)
+	if errors.Is(err, queue.ErrUnregistered) && told { // somebody thought us dead
+		if err = r.store.Register(ctx, r.cfg.Info); err == nil {
+			refused, err = r.store.WantNotify(ctx, told, handed)
+		}
+	}
+	q.hands = handed && refused == nil && err == nil
+	if refused != nil {
+		q.handAgain = time.Now().Add(cannotBeHanded)
+	}
+	if handed && r.handing.changed(refused) && refused != nil {
+		r.log.Warn().Err(refused).Msg("commits can't hand jobs to this worker: it looks for each")
+	}
+	return err
+}
+
+// wantsHands says whether commits should hand this worker its jobs: it has to hear of them.
+func (r *reserving) wantsHands(hearing listen.Hearing) bool {
+	return r.cfg.TakesHanded && hearing == listen.Listening && !time.Now().Before(r.quiet.handAgain)
 }
 
 // fallAsleep goes on from a look after which nothing is known to be due: to sleep if a commit from now on rings the bell,
@@ -166,12 +200,26 @@ func (r *reserving) fallAsleep(found int) time.Duration {
 			return pause
 		}
 	}
+	hearing := r.sit()
 	switch {
-	case r.sit() == listen.Reserve: // others hear; when it is this one's turn, the bell rings
+	case hearing == listen.Reserve: // others hear; when it is this one's turn, the bell rings
 		if q.told {
 			r.takeBack()
 		}
 		r.hungry, q.trusts = false, true
+		return untilWoken
+	case q.armed && q.hands != (r.cfg.TakesHanded && hearing == listen.Listening) && (q.hands || r.wantsHands(hearing)):
+		began := time.Now()
+		lost := q.hands
+		err := r.wish(true, !lost)
+		if lost {
+			r.handovers.doubt()
+			r.cfg.Bell.Ring(listen.HandedOver)
+		}
+		if pause, failed := r.failed(&r.dozing, err, began, "ask for jobs to be handed over"); failed {
+			return pause
+		}
+		r.hungry = false
 		return untilWoken
 	case q.armed:
 		r.hungry = false
@@ -180,14 +228,7 @@ func (r *reserving) fallAsleep(found int) time.Duration {
 	if !q.wants {
 		began := time.Now()
 		q.told = true
-		ctx, done := r.statement(r.stop, r.end)
-		err := r.store.WantNotify(ctx, true)
-		if errors.Is(err, queue.ErrUnregistered) { // somebody thought us dead
-			if err = r.store.Register(ctx, r.cfg.Info); err == nil {
-				err = r.store.WantNotify(ctx, true)
-			}
-		}
-		done()
+		err := r.wish(true, r.wantsHands(hearing))
 		if pause, failed := r.failed(&r.dozing, err, began, "ask for notifications"); failed {
 			return pause
 		}
@@ -235,5 +276,6 @@ func (r *reserving) leave() {
 	r.rise()
 	if r.quiet.wants && r.end.Err() == nil && r.looking.fails == 0 {
 		r.stopWanting()
+		r.returnHanded()
 	}
 }

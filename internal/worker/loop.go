@@ -33,15 +33,19 @@ type reserving struct {
 	stop, end context.Context
 	handlers  *sync.WaitGroup
 
-	hungry  bool          // something may be due that no look has seen
-	causes  listen.Causes // why, since the last look
-	freed   bool          // the rest ended because a slot became free
-	blocked int           // looks in a row that found nothing though something is due
-	looking trouble
-	dozing  trouble // of the calls that lead to sleep
-	poison  trouble
-	strict  bool // the coming pause is for a failure: a ring doesn't end it before troubleStrict
-	quiet   sleepiness
+	hungry   bool          // something may be due that no look has seen
+	causes   listen.Causes // why, since the last look
+	freed    bool          // the rest ended because a slot became free
+	blocked  int           // looks in a row that found nothing though something is due
+	looking  trouble
+	dozing   trouble // of the calls that lead to sleep
+	poison   trouble
+	taking   trouble // of taking what was handed over
+	handing  trouble // of the connection for that
+	standing trouble // of looking after what was handed to others
+	taken    []taken
+	strict   bool // the coming pause is for a failure: a ring doesn't end it before troubleStrict
+	quiet    sleepiness
 }
 
 // loop reserves for free slots until stop ends.
@@ -62,13 +66,25 @@ func (r *reserving) step() time.Duration {
 	r.freed = false
 	if rung := r.cfg.Bell.Take(); rung != 0 {
 		r.stats.woken(rung)
-		r.causes |= rung
-		r.hungry = true
+		if rung.Has(listen.Connected) {
+			r.handovers.doubt() // a job may have been handed over and not been heard of
+		}
+		if rung = rung.Without(listen.HandedOver); rung != 0 {
+			r.causes |= rung
+			r.hungry = true
+		}
 	}
 	if r.rearm.Swap(false) {
 		r.quiet.distrust()
 		r.hungry = true
 		freed = false
+	}
+	if pause, failed := r.takeHanded(); failed {
+		return pause
+	}
+	if r.quiet.hands && r.quiet.isBusy() {
+		r.rise()
+		r.stopWanting()
 	}
 	free := r.slots.free()
 	if free == 0 {
@@ -126,7 +142,7 @@ func (r *reserving) look(n int, brief bool) (queue.Reservation, error) {
 	for _, j := range res.Jobs {
 		r.stats.reserved(j)
 		if r.stop.Err() != nil {
-			r.giveBack(j, asked)
+			r.giveBack(j, asked, errDraining)
 			continue
 		}
 		r.start(r.end, j, asked, r.handlers)

@@ -51,23 +51,27 @@ func begin(t *testing.T, url string, handlers map[string]queue.Handler, change f
 	if change != nil {
 		change(&cfg)
 	}
-	store, err := queue.New(queue.Config{DB: pool, WorkerID: id, Types: cfg.Types})
-	if err != nil {
-		t.Fatal(err)
-	}
 	conn, err := pgx.ParseConfig(url)
 	if err != nil {
 		t.Fatal(err)
 	}
+	hands := conn.Copy()
+	queue.Harden(hands, "notifyworker test hands")
+	store, err := queue.New(queue.Config{DB: pool, WorkerID: id, Types: cfg.Types, Hands: hands})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w *worker.Worker // made below, before the listener runs
 	l, err := listen.New(listen.Config{
+		Handed: func(h listen.Handed) { w.Handed(h) },
 		Bell: cfg.Bell, Conn: conn, Channel: migrations.DefaultSchema, EchoChannel: cfg.EchoChannel, PollEvery: time.Hour,
 		FallbackPollEvery: time.Second, Seats: migrations.DefaultSchema, Log: cfg.Log,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Store, cfg.Seat, cfg.Beaten = store, l, l.EchoSent
-	w, err := worker.New(cfg)
+	cfg.Store, cfg.Seat, cfg.Beaten, cfg.TakesHanded = store, l, l.EchoSent, true
+	w, err = worker.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

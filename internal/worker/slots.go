@@ -30,6 +30,7 @@ type hold struct {
 	extended time.Time // when until was last moved
 	cancel   context.CancelCauseFunc
 	recalled bool // cancelled by a drain: a failure is a release
+	left     bool // no handler runs for it, or does any more
 }
 
 // slots knows every reservation of this process, and how many more it may have.
@@ -44,10 +45,11 @@ type slots struct {
 	running int             // goroutines of handlers
 	pending int             // handed to the concluder, not settled
 	held    map[int64]*hold // by job id: what is working or handed, and so has a lease to extend
+	tokens  map[string]bool // of the handlers that run
 }
 
 func newSlots(n int) *slots {
-	return &slots{size: n, freed: make(chan struct{}, 1), held: map[int64]*hold{}}
+	return &slots{size: n, freed: make(chan struct{}, 1), held: map[int64]*hold{}, tokens: map[string]bool{}}
 }
 
 // free is how many jobs may be reserved now.
@@ -77,10 +79,39 @@ func (s *slots) take(j queue.Job, settings queue.TypeSettings, asked time.Time, 
 		s.loseLocked(old)
 	}
 	s.held[j.ID] = h
+	h.left = !run
 	if run {
 		s.running++
+		s.tokens[j.Token] = true
 	}
 	return h
+}
+
+// knows says whether a reservation is this process's already.
+func (s *slots) knows(token string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tokens[token]
+}
+
+// unknown returns those jobs that this process does not hold.
+func (s *slots) unknown(ids []int64) []int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []int64
+	for _, id := range ids {
+		if s.held[id] == nil {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// over says whether nothing of a reservation is left to be done here.
+func (s *slots) over(h *hold) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return h.left && (h.state == settled || h.state == lost)
 }
 
 // lose takes note that a reservation is somebody else's. What was handed to the concluder already is left to it: the
@@ -131,10 +162,12 @@ func (s *slots) settle(h *hold) {
 }
 
 // leave ends a handler's goroutine.
-func (s *slots) leave() {
+func (s *slots) leave(h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running--
+	h.left = true
+	delete(s.tokens, h.job.Token)
 	s.signal()
 }
 

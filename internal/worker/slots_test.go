@@ -33,7 +33,7 @@ func TestOnlyTheFirstOutcomeCounts(t *testing.T) {
 	if running, pending := s.counts(); running != 1 || pending != 1 || s.free() != 0 {
 		t.Errorf("%d running, %d pending, %d free", running, pending, s.free())
 	}
-	s.leave()
+	s.leave(h)
 	if s.free() != 1 {
 		t.Error("no slot is free while an outcome is written")
 	}
@@ -54,7 +54,7 @@ func TestWhatAwaitsItsWritingIsBounded(t *testing.T) {
 		}
 		h, _ := reserveOne(s, id, "a")
 		s.hand(h)
-		s.leave()
+		s.leave(h)
 	}
 	if n := s.free(); n != 0 {
 		t.Errorf("%d free with 8 outcomes unwritten, for 4 slots", n)

@@ -60,6 +60,7 @@ type Stats struct {
 	Concluded  map[Conclusion]uint64
 	Returned   map[string]uint64 // jobs given back, by cause: refused, failed, permanent, released
 
+	TookOver uint64 // jobs that were handed to another worker, which let them lie
 	Rescued  uint64 // jobs of dead workers, by this one
 	Repaired uint64 // additions that belonged to no job: should be 0 for ever
 	Missed   uint64 // jobs that only the slow poll found: should be 0
@@ -193,6 +194,7 @@ func (st *stats) reserving(err error) {
 
 func (st *stats) freed()         { st.add(&st.s.Freed, 1) }
 func (st *stats) leaseEnded()    { st.add(&st.s.LeaseEnds, 1) }
+func (st *stats) tookOver()      { st.add(&st.s.TookOver, 1) }
 func (st *stats) rescued()       { st.add(&st.s.Rescued, 1) }
 func (st *stats) swept(n int)    { st.add(&st.s.Repaired, n) }
 func (st *stats) missed(n int)   { st.add(&st.s.Missed, n) }

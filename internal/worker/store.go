@@ -26,10 +26,21 @@ type Store interface {
 	Register(ctx context.Context, info queue.WorkerInfo) error
 	// Beat says that this worker lives, and sends the echo. It returns who else does.
 	Beat(ctx context.Context, b queue.Sign) (queue.Fleet, error)
-	WantNotify(ctx context.Context, wants bool) error
+	// WantNotify says whether commits shall tell this worker of jobs, and hand it some. refused says why they can't do the latter.
+	WantNotify(ctx context.Context, wants, handed bool) (refused, err error)
 	// Barrier returns true once every commit that may have missed the last WantNotify is over; false when it can't tell.
 	Barrier(ctx context.Context) (bool, error)
 	Deregister(ctx context.Context) error
+
+	// Take takes jobs that were handed to this worker, and no others; again are those that somebody looks after this very moment.
+	// Let says that one of them is over. Only the loop calls them.
+	Take(ctx context.Context, ids []int64) (taken []queue.Handed, again []int64, err error)
+	Let(job queue.Handed)
+	// Mine returns all jobs that are RUNNING for this worker.
+	Mine(ctx context.Context) ([]int64, error)
+	// TakeOver takes over at most n of these jobs: those that were handed to others, and have not been taken.
+	TakeOver(ctx context.Context, ids []int64, n int) ([]queue.Job, error)
+	CloseHands()
 }
 
 // Seat is a place among the few workers of a large fleet that listen, as a listen.Listener has it. Its methods never block.

@@ -26,6 +26,9 @@ type Config struct {
 	// Seat is where this worker listens. Nil: it always does.
 	Seat Seat
 
+	// TakesHanded is for a listener that calls Handed, and a Store with a connection for hands: commits hand this worker jobs.
+	TakesHanded bool
+
 	// Polling is for a bell that nobody but a clock rings: the worker looks when it rings, asks for no notifications, and
 	// does not wait for due times. It is the mode that the other one is measured against.
 	Polling bool
@@ -55,18 +58,19 @@ const (
 
 // Worker runs jobs. Make it by New; Run it once.
 type Worker struct {
-	cfg    Config
-	store  Store
-	log    zerolog.Logger
-	slots  *slots
-	stats  *stats
-	lanes  concluder
-	leases leaseClock
-	back   backClock
-	turns  turns
-	pace   pace
-	place  place
-	roster roster
+	cfg       Config
+	store     Store
+	log       zerolog.Logger
+	slots     *slots
+	stats     *stats
+	lanes     concluder
+	leases    leaseClock
+	back      backClock
+	turns     turns
+	pace      pace
+	place     place
+	roster    roster
+	handovers handovers
 
 	rearm atomic.Bool // beat → loop: workers.wants_notify may not have been what the loop believes
 	ran   atomic.Bool
@@ -164,6 +168,7 @@ func (w *Worker) Run(stop, end context.Context) error {
 	err := w.drain(end)
 	halt()
 	parts.Wait()
+	w.store.CloseHands()
 	if err == nil {
 		handlers.Wait()
 	}

@@ -1,0 +1,125 @@
+-- Handing over: while a worker sleeps, the commit that enqueues a job gives it to that worker itself. The job becomes RUNNING in the
+-- client's own commit, with the worker's lease and a lock token, and the notification says whose it is. So nothing has to be written
+-- between the commit and the start: the worker takes what it was handed by a lock in memory and a look at one row.
+--
+-- A worker that was handed a job may have frozen. So others who hear of it look after a moment, and take it over if it was not
+-- taken. "Taken" is a lock that the worker's session holds for as long as it has the job, see below. Whoever has frozen before it
+-- took the job, finds it gone when it thaws; whoever has taken it can't lose it but by its lease. When the session ends, by a
+-- killed process or a restarted server, nobody can tell any more whether it was taken: then the lease counts, as for any job.
+--
+-- The token of a handed job is a UUID of version 8 whose last four bytes are the key of that session. So who takes it over trusts
+-- no notification, which anybody may send, but the row alone.
+
+-- handed_key: the key of the session that a job was handed to; NULL when it was reserved by a look.
+CREATE OR REPLACE FUNCTION :"schema".handed_key(token uuid) RETURNS integer
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN CASE WHEN substr(token::text, 15, 1) = '8' THEN ('x' || right(token::text, 8))::bit(32)::integer END;
+COMMENT ON FUNCTION :"schema".handed_key IS 'Internal: which session a RUNNING job was handed to, by its lock token; NULL: none.';
+
+-- taken_key: the advisory lock of a job that was handed over.
+CREATE OR REPLACE FUNCTION :"schema".taken_key(job bigint) RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN hashint8extended(job, hashtextextended(:'schema', 1853292551));
+COMMENT ON FUNCTION :"schema".taken_key IS 'Internal: the lock that says that a job which was handed over has been taken.';
+
+-- hand_over: hands a job that this transaction has inserted to a worker that sleeps, and notifies it. At the commit only, since its
+-- lease begins here. At most one job a transaction, and one at a time to each worker: all others go the usual way, by a look that
+-- takes many.
+-- returns: false when there is nobody, or the job is none for that: not due, joined already, its ids too many, or an UPDATE of it fails
+-- locks, in this order: hands (tried, shared: who gets it knows that the worker's session is gone), handing (tried), the job's row,
+--        which nobody else can see yet
+--
+-- A PRICE_REFRESH needs no lock of its catalog here. Nobody else can have seen this job, so nobody else's addition counts on it;
+-- those of this transaction are looked for.
+CREATE OR REPLACE FUNCTION :"schema".hand_over(p_id bigint) RETURNS boolean
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    at      constant timestamptz := clock_timestamp();
+    sleeper record;
+    token   constant text := left(overlay(gen_random_uuid()::text PLACING '8' FROM 15 FOR 1), 28);
+BEGIN
+    IF coalesce(current_setting('notifyworker.handed', true), '') <> '' THEN
+        RETURN false;
+    END IF;
+    SELECT c.id, c.key, c.hands INTO sleeper
+      FROM (SELECT w.id, (w.hands -> 'key')::integer AS key, w.hands FROM workers w
+             WHERE w.hands IS NOT NULL AND w.wants_notify AND w.last_beat > at - interval '15 s' ORDER BY random()) c
+     WHERE NOT pg_try_advisory_xact_lock_shared(1853292549, c.key) AND pg_try_advisory_xact_lock(1853292550, c.key) LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    BEGIN
+        UPDATE jobs j SET status = 'RUNNING', lock_token = (token || lpad(to_hex(sleeper.key), 8, '0'))::uuid, worker_id = sleeper.id,
+               attempts = least(j.attempts, 2147483646) + 1, started_at = at, updated_at = at,
+               lease_expires_at = at + coalesce((sleeper.hands -> 'leases' ->> j.type)::integer, (sleeper.hands -> 'lease')::integer) * interval '1 ms'
+         WHERE j.id = p_id AND j.status = 'PENDING' AND j.run_after <= at
+           AND CASE WHEN j.type = 'PRICE_REFRESH' THEN is_whole(j.tenant_id, j.catalog_id, j.config, j.product_count, j.successor, (sleeper.hands -> 'ids')::integer)
+                    ELSE true END;
+        IF NOT FOUND THEN
+            RETURN false;
+        END IF;
+    EXCEPTION WHEN OTHERS THEN -- a trigger of the user's refuses it, say: that is no reason not to enqueue it
+        RETURN false;
+    END;
+    PERFORM set_config('notifyworker.handed', 'true', true);
+    PERFORM pg_notify(channel(), format('{"worker":"%s","job":%s}', sleeper.id, p_id));
+    RETURN true;
+END $$;
+COMMENT ON FUNCTION :"schema".hand_over IS 'Internal: hands a job to a worker that sleeps, at the commit that enqueues it.';
+
+-- is_whole: whether a PENDING PRICE_REFRESH can be reserved as it is: nothing has joined it, no id is in it twice, and they are not too
+-- many.
+-- locks: nothing
+CREATE OR REPLACE FUNCTION :"schema".is_whole(p_tenant uuid, p_catalog text, p_config jsonb, p_count integer, p_successor boolean, p_max_ids integer)
+    RETURNS boolean
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+BEGIN
+    IF p_successor OR p_count > p_max_ids OR EXISTS (SELECT FROM job_additions a WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog) THEN
+        RETURN false;
+    END IF;
+    RETURN p_count <= 1 OR p_count = (SELECT count(DISTINCT x.e) FROM jsonb_array_elements(p_config -> 'productIds') x(e));
+END $$;
+COMMENT ON FUNCTION :"schema".is_whole IS 'Internal: whether a PRICE_REFRESH can be reserved without a fold.';
+
+-- take_over: of these jobs, those that were handed to a worker that lives and has not taken them, at most p_limit. The worker that let
+-- one lie is handed no more until it says again that it takes them.
+-- $1 at most so many  $2 ids  $3 the worker that takes them over  $4 lease in ms  $5 {"type": lease in ms} for types with another one
+-- returns: the jobs as reserve does, under new tokens
+-- locks, for each job: taken (tried), so that its worker can't take it now; its row (passing over a locked one); the row of the worker
+--        (passing over a locked one). Lock first, look second: the worker's session is looked for when "taken" is ours.
+CREATE OR REPLACE FUNCTION :"schema".take_over(
+    p_limit integer, p_ids bigint[], p_worker uuid, p_lease_ms integer, p_leases jsonb DEFAULT '{}')
+    RETURNS TABLE (id bigint, tenant_id uuid, type text, operated_by uuid, config jsonb, trace_id text, catalog_id text,
+                   product_count integer, lock_token uuid, attempts integer, max_attempts integer, created_at timestamptz,
+                   run_after timestamptz, started_at timestamptz, lease_expires_at timestamptz,
+                   next_due_ms double precision, next_lease_ms double precision, look_ms double precision)
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    at    constant timestamptz := clock_timestamp();
+    taken integer := 0;
+    r     record;
+BEGIN
+    FOR r IN SELECT j.id, j.lock_token, j.worker_id, handed_key(j.lock_token) AS key FROM jobs j
+              WHERE j.id = ANY ((SELECT p_ids)::bigint[]) AND j.status = 'RUNNING' AND j.worker_id <> p_worker ORDER BY j.id LOOP
+        EXIT WHEN taken >= p_limit;
+        CONTINUE WHEN r.key IS NULL OR NOT pg_try_advisory_xact_lock(taken_key(r.id));
+        CONTINUE WHEN NOT EXISTS (SELECT FROM pg_locks l
+                                   WHERE l.locktype = 'advisory' AND l.classid = 1853292549 AND l.objid = r.key::oid AND l.objsubid = 2
+                                     AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+                                     AND l.mode = 'ExclusiveLock' AND l.granted);
+        PERFORM FROM jobs j WHERE j.id = r.id AND j.lock_token = r.lock_token FOR UPDATE SKIP LOCKED;
+        CONTINUE WHEN NOT FOUND;
+        RETURN QUERY
+        UPDATE jobs j SET lock_token = gen_random_uuid(), worker_id = p_worker, started_at = at, updated_at = at,
+               lease_expires_at = at + coalesce((p_leases ->> j.type)::integer, p_lease_ms) * interval '1 ms'
+         WHERE j.id = r.id
+        RETURNING j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
+                  j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at,
+                  NULL::double precision, NULL::double precision, 0::double precision;
+        taken := taken + 1;
+        UPDATE workers w SET hands = NULL
+         WHERE w.id = (SELECT x.id FROM workers x WHERE x.id = r.worker_id AND (x.hands -> 'key')::integer = r.key FOR UPDATE SKIP LOCKED);
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION :"schema".take_over IS 'For workers: takes over jobs that were handed to a worker which has not taken them.';
