@@ -44,7 +44,7 @@ BEGIN
     SELECT c.id, c.key, c.hands INTO sleeper
       FROM (SELECT w.id, (w.hands -> 'key')::integer AS key, w.hands FROM workers w
              WHERE w.hands IS NOT NULL AND w.wants_notify AND w.last_beat > at - interval '15 s' ORDER BY random()) c
-     WHERE NOT pg_try_advisory_xact_lock_shared(1853292549, c.key) AND pg_try_advisory_xact_lock(1853292550, c.key) LIMIT 1;
+     WHERE NOT pg_try_advisory_xact_lock_shared(1853292549, c.key) AND pg_try_advisory_xact_lock(1853292550, (c.key & ~7) + floor(random() * 8)::integer) LIMIT 1;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
@@ -80,6 +80,45 @@ BEGIN
     RETURN p_count <= 1 OR p_count = (SELECT count(DISTINCT x.e) FROM jsonb_array_elements(p_config -> 'productIds') x(e));
 END $$;
 COMMENT ON FUNCTION :"schema".is_whole IS 'Internal: whether a PRICE_REFRESH can be reserved without a fold.';
+
+-- take: takes jobs that were handed to this worker, and keeps others from taking them over, to the end of the session or until they
+-- are among the done ones of a later call.
+-- $1 ids  $2 the worker  $3 jobs that were taken and are over, or its no more
+-- returns: the jobs as reserve does, but for look_ms, which is how much is left of the lease; those that somebody else has by now are
+--          not among them. One with lock_token NULL somebody looks after this very moment: ask again
+-- locks, for each job: taken (tried, for the session). Lock first, look second. Then it gives back those of the done ones
+CREATE OR REPLACE FUNCTION :"schema".take(p_ids bigint[], p_worker uuid, p_done bigint[] DEFAULT '{}')
+    RETURNS TABLE (id bigint, tenant_id uuid, type text, operated_by uuid, config jsonb, trace_id text, catalog_id text,
+                   product_count integer, lock_token uuid, attempts integer, max_attempts integer, created_at timestamptz,
+                   run_after timestamptz, started_at timestamptz, lease_expires_at timestamptz,
+                   next_due_ms double precision, next_lease_ms double precision, look_ms double precision)
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
+#variable_conflict use_column
+DECLARE
+    job bigint;
+BEGIN
+    FOREACH job IN ARRAY p_ids LOOP
+        IF pg_try_advisory_lock(taken_key(job)) THEN
+            RETURN QUERY
+            SELECT j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
+                   j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at,
+                   NULL::double precision, NULL::double precision,
+                   extract(epoch FROM j.lease_expires_at - clock_timestamp())::double precision * 1000
+              FROM jobs j WHERE j.id = job AND j.worker_id = p_worker;
+            IF NOT FOUND THEN
+                PERFORM pg_advisory_unlock(taken_key(job));
+            END IF;
+        ELSE
+            RETURN QUERY
+            SELECT job, NULL::uuid, '', NULL::uuid, NULL::jsonb, NULL, NULL, NULL::integer, NULL::uuid, 0, 0, NULL::timestamptz,
+                   NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::double precision, NULL::double precision, 0::double precision;
+        END IF;
+    END LOOP;
+    FOREACH job IN ARRAY p_done LOOP
+        PERFORM pg_advisory_unlock(taken_key(job));
+    END LOOP;
+END $$;
+COMMENT ON FUNCTION :"schema".take IS 'For workers: takes jobs that were handed to this one.';
 
 -- take_over: of these jobs, those that were handed to a worker that lives and has not taken them, at most p_limit. The worker that let
 -- one lie is handed no more until it says again that it takes them.

@@ -55,7 +55,7 @@ func (s *Store) newHands(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	s.hands = hands{conn: conn}
+	s.hands = hands{conn: conn, done: []int64{}}
 	var pid uint32
 	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid); err != nil {
 		return fmt.Errorf("ask which session it is: %w", err)
@@ -104,56 +104,23 @@ func (s *Store) Take(ctx context.Context, ids []int64) (taken []Handed, again []
 }
 
 func (s *Store) take(ctx context.Context, ids []int64) (taken []Handed, again []int64, err error) {
-	var b pgx.Batch
-	for _, id := range ids {
-		b.Queue(s.sql.takeLock, id)
-		b.Queue(s.sql.take, id, s.cfg.WorkerID)
-	}
 	done := s.hands.done
-	if len(done) > 0 {
-		b.Queue(s.sql.takeUnlock, done)
+	rows, err := s.hands.conn.Query(ctx, s.sql.take, ids, s.cfg.WorkerID, done)
+	if err != nil {
+		return nil, nil, err
 	}
-	results := s.hands.conn.SendBatch(ctx, &b)
-	defer results.Close() //nolint:errcheck // its error is that of a query, or comes at the end below
-	for _, id := range ids {
-		var had bool
-		if err := results.QueryRow().Scan(&had); err != nil {
+	defer rows.Close()
+	var r Reservation
+	for rows.Next() {
+		if err := s.scan(rows, &r); err != nil {
 			return nil, nil, err
 		}
-		j, left, err := scanHanded(results.QueryRow())
-		switch {
-		case errors.Is(err, pgx.ErrNoRows):
-			if had {
-				s.hands.done = append(s.hands.done, id)
-			}
-		case err != nil:
-			return nil, nil, err
-		case had:
-			taken = append(taken, Handed{j, left, s.hands.key})
-		default:
-			again = append(again, id)
+		if n := len(r.Jobs); n > len(taken) {
+			taken = append(taken, Handed{r.Jobs[n-1], r.look, s.hands.key})
 		}
 	}
-	if len(done) > 0 {
-		if _, err := results.Exec(); err != nil {
-			return nil, nil, err
-		}
-		s.hands.done = s.hands.done[len(done):]
-	}
-	return taken, again, results.Close()
-}
-
-func scanHanded(row pgx.Row) (j Job, left time.Duration, err error) {
-	var (
-		operatedBy, trace, cat *string
-		count                  *int
-		config                 []byte
-		leaseMS                float64
-	)
-	err = row.Scan(&j.ID, &j.TenantID, &j.Type, &operatedBy, &config, &trace, &cat, &count, &j.Token, &j.Attempt, &j.MaxAttempts,
-		&j.CreatedAt, &j.RunAfter, &j.StartedAt, &j.LeaseUntil, &leaseMS)
-	j.OperatedBy, j.TraceID, j.CatalogID, j.ProductCount, j.Config = deref(operatedBy), deref(trace), deref(cat), deref(count), config
-	return j, time.Duration(leaseMS * float64(time.Millisecond)), err
+	s.hands.done = s.hands.done[len(done):]
+	return taken, r.again, rows.Err()
 }
 
 // Let says that a job that was taken is this worker's no more. The lock of it is given back by the next Take.

@@ -36,6 +36,8 @@ type Reservation struct {
 
 	look time.Duration // how long the server took to find the jobs, or that there is none
 	told bool          // the server said what comes next
+
+	again []int64 // of Take: somebody looks after these
 }
 
 // emptyLooks counts looks that found nothing although something is due: a row that somebody else holds locked.
@@ -118,7 +120,7 @@ func (s *Store) reserve(ctx context.Context, n int, from pgtype.Timestamptz, car
 	return r, rows.Err()
 }
 
-// scan reads a row of reserve(): a job, or the one without an id that tells when to look again.
+// scan reads a row of reserve(), or of a function that returns the same: a job, or the one without an id that tells when to look again.
 func (s *Store) scan(rows pgx.Rows, r *Reservation) error {
 	var (
 		id                                        *int64
@@ -137,6 +139,10 @@ func (s *Store) scan(rows pgx.Rows, r *Reservation) error {
 	r.look = time.Duration(lookMS * float64(time.Millisecond))
 	if id == nil {
 		r.NextDue, r.NextLease, r.told = until(dueMS), until(leaseMS), true
+		return nil
+	}
+	if tok == nil {
+		r.again = append(r.again, *id)
 		return nil
 	}
 	r.Jobs = append(r.Jobs, Job{

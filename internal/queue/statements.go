@@ -22,8 +22,7 @@ type statements struct {
 	register, beat, wantNotify, deregister   string
 	pressure, additions, writable, purgeable string
 	touch, lookBack                          string
-	take, takeLock, takeUnlock, mine         string
-	takeOver                                 string
+	take, takeOver, mine                     string
 }
 
 func newStatements(schema string) (statements, error) {
@@ -39,6 +38,7 @@ func newStatements(schema string) (statements, error) {
 		progress: call("progress($1, $2::text::uuid, $3::text::jsonb)"),
 		extend:   call("extend($1, $2::text[]::uuid[], $3)"),
 		expired:  call("expired($1)"),
+		take:     call("take($1, $2::text::uuid, $3)"),
 		takeOver: call("take_over($1, $2, $3::text::uuid, $4, $5::text::jsonb)"),
 	}
 	for name, into := range map[string]*string{
@@ -46,7 +46,7 @@ func newStatements(schema string) (statements, error) {
 		"register": &s.register, "beat": &s.beat, "want_notify": &s.wantNotify, "deregister": &s.deregister,
 		"pressure": &s.pressure, "additions": &s.additions, "writable": &s.writable, "purgeable": &s.purgeable,
 		"touch": &s.touch, "look_back": &s.lookBack,
-		"take": &s.take, "take_lock": &s.takeLock, "take_unlock": &s.takeUnlock, "mine": &s.mine,
+		"mine": &s.mine,
 	} {
 		text, err := files.ReadFile("sql/" + name + ".sql")
 		if err != nil {

@@ -56,7 +56,7 @@ type fakeStore struct {
 	noHands    error         // why they can't
 	hand       func(int64)   // tells the worker of a job that it was handed; nil: nobody does
 	let        []int64
-	from       time.Time     // where the last look started
+	from       time.Time // where the last look started
 }
 
 type fakeRow struct {

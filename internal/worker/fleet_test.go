@@ -87,7 +87,7 @@ func (f *fleet) join(seats string, slots int, handler queue.HandlerFunc) *member
 		f.tb.Fatal(err)
 	}
 	id := newID(f.tb)
-	store, err := queue.New(queue.Config{DB: pool, WorkerID: id})
+	store, err := queue.New(queue.Config{DB: pool, WorkerID: id, Hands: cfg.ConnConfig.Copy()})
 	if err != nil {
 		f.tb.Fatal(err)
 	}
@@ -97,13 +97,13 @@ func (f *fleet) join(seats string, slots int, handler queue.HandlerFunc) *member
 	conn.RuntimeParams["application_name"] = "notifyworker listen"
 	l, err := listen.New(listen.Config{
 		Bell: bell, Conn: conn, Channel: migrations.DefaultSchema, EchoChannel: listen.EchoChannel(id), Seats: seats,
-		Turn: func(key string) time.Duration { return w.Turn(key) }, Moved: func() { w.Moved() }, Log: zerolog.Nop(),
+		Turn: func(key string) time.Duration { return w.Turn(key) }, Moved: func() { w.Moved() }, Handed: func(h listen.Handed) { w.Handed(h) }, Log: zerolog.Nop(),
 	})
 	if err != nil {
 		f.tb.Fatal(err)
 	}
 	w, err = worker.New(worker.Config{
-		Store: store, Bell: bell, Seat: l, ID: id, BeatEvery: f.beat, EchoChannel: listen.EchoChannel(id), Beaten: l.EchoSent, Slots: slots,
+		Store: store, Bell: bell, Seat: l, TakesHanded: true, ID: id, BeatEvery: f.beat, EchoChannel: listen.EchoChannel(id), Beaten: l.EchoSent, Slots: slots,
 		Handlers: map[string]queue.Handler{"t": handler}, Log: zerolog.Nop(),
 	})
 	if err != nil {

@@ -225,7 +225,7 @@ func (r *reserving) startHanded(j queue.Handed, asked time.Time) {
 		return
 	}
 	r.stats.reserved(j.Job)
-	r.quiet.given()
+	r.quiet.woken(asked)
 	lease := j.LeaseUntil.Sub(j.StartedAt)
 	var h *hold
 	switch {
@@ -276,11 +276,3 @@ func (r *reserving) returnHanded() {
 	r.take(own, true)
 }
 
-// given takes note of a job that came without a look.
-func (q *sleepiness) given() {
-	now := time.Now()
-	if q.busySince.IsZero() {
-		q.busySince = now
-	}
-	q.woken(now)
-}

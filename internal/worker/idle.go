@@ -20,6 +20,9 @@ const (
 	// Idle again: looks have found nothing for this long, with such pauses between them.
 	calmAfter = 20 * time.Millisecond
 	calmPause = 2 * time.Millisecond
+	// … or all looks within busyWithin together have found less than this, and the last one less than there are free slots: so few
+	// are better told of one by one.
+	calmJobs = 60
 	// A rest of this length is one: then the loop is not busy without a break.
 	restEnough = time.Millisecond
 	// A barrier that could not be had is tried again after this, and a look made each time.
@@ -54,8 +57,10 @@ type sleepiness struct {
 	hands      bool      // and that commits hand it jobs
 	handAgain  time.Time // not before
 	doubted    time.Time // when a job that was handed over had become somebody else's
-	wakes      int       // by notifications, since wakesFrom
+	wakes      int       // by notifications and jobs handed over, since wakesFrom
 	wakesFrom  time.Time
+	found      int // by looks without the wish, since foundFrom
+	foundFrom  time.Time
 }
 
 // distrust forgets the wish: nobody may have seen it for a while.
@@ -66,6 +71,7 @@ func (q *sleepiness) distrust() {
 // looked takes note of a look that found so much for these causes.
 func (q *sleepiness) looked(found int, causes listen.Causes) {
 	now := time.Now()
+	q.found += found
 	if found > 0 {
 		q.emptySince, q.calm = time.Time{}, false
 		if q.busySince.IsZero() {
@@ -93,8 +99,11 @@ func (q *sleepiness) rested(d time.Duration) {
 	}
 }
 
+// often says whether jobs come at such a rate that it is cheaper to look for them.
+func (q *sleepiness) often() bool { return q.wakes >= q.pace.busyWakes }
+
 func (q *sleepiness) isBusy() bool {
-	return q.wakes >= q.pace.busyWakes || !q.busySince.IsZero() && time.Since(q.busySince) >= q.pace.busyAfter
+	return q.often() || !q.busySince.IsZero() && time.Since(q.busySince) >= q.pace.busyAfter
 }
 
 // busy goes on from a look that found all that it asked for.
@@ -152,6 +161,7 @@ func (r *reserving) stopWanting() {
 // takeBack takes the wish back.
 func (r *reserving) takeBack() {
 	r.quiet.wants, r.quiet.armed, r.quiet.wakes = false, false, 0
+	r.quiet.found, r.quiet.foundFrom = 0, time.Now()
 	r.stats.toggled()
 	defer r.wished()
 	if err := r.wish(false, false); err != nil {
@@ -259,6 +269,13 @@ func (r *reserving) fallAsleep(found int) time.Duration {
 // calmDown says how long to wait for the next look while work may go on coming: negative when it is time to fall asleep.
 func (r *reserving) calmDown(found int) time.Duration {
 	q := &r.quiet
+	if now := time.Now(); now.Sub(q.foundFrom) >= busyWithin {
+		few := q.found < calmJobs && !q.foundFrom.IsZero()
+		q.found, q.foundFrom = 0, now
+		if few {
+			return -1
+		}
+	}
 	if found > 0 {
 		return 0
 	}

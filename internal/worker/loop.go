@@ -82,7 +82,7 @@ func (r *reserving) step() time.Duration {
 	if pause, failed := r.takeHanded(); failed {
 		return pause
 	}
-	if r.quiet.hands && r.quiet.isBusy() {
+	if r.quiet.hands && r.quiet.often() {
 		r.rise()
 		r.stopWanting()
 	}

@@ -64,7 +64,7 @@ func begin(t *testing.T, url string, handlers map[string]queue.Handler, change f
 	var w *worker.Worker // made below, before the listener runs
 	l, err := listen.New(listen.Config{
 		Handed: func(h listen.Handed) { w.Handed(h) },
-		Bell: cfg.Bell, Conn: conn, Channel: migrations.DefaultSchema, EchoChannel: cfg.EchoChannel, PollEvery: time.Hour,
+		Bell:   cfg.Bell, Conn: conn, Channel: migrations.DefaultSchema, EchoChannel: cfg.EchoChannel, PollEvery: time.Hour,
 		FallbackPollEvery: time.Second, Seats: migrations.DefaultSchema, Log: cfg.Log,
 	})
 	if err != nil {
