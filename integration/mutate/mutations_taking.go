@@ -22,27 +22,27 @@ var taking = []mutation{
 	},
 	{
 		what: "a job is not taken as it is while somebody is adding", file: reserveSQL, run: `TestEveryPair.*/a_job_waits$`,
-		old: "p_count <= p_max_ids AND pg_try_advisory_xact_lock(1853292545, catalog_stripe(p_tenant, p_catalog));", new: "p_count <= p_max_ids;",
+		old: "IF pg_try_advisory_xact_lock(1853292545, catalog_stripe(p_tenant, p_catalog)) THEN\n        IF is_whole", new: "IF true THEN\n        IF is_whole",
 	},
 	{
 		what: "the exclusive side of the lock of a job that is taken as it is", file: reserveSQL, run: `TestEveryPair.*/a_job_waits$`,
-		old: "p_count <= p_max_ids AND pg_try_advisory_xact_lock(1853292545,", new: "p_count <= p_max_ids AND pg_try_advisory_xact_lock_shared(1853292545,",
+		old: "IF pg_try_advisory_xact_lock(1853292545, catalog_stripe(p_tenant, p_catalog)) THEN\n        IF is_whole", new: "IF pg_try_advisory_xact_lock_shared(1853292545, catalog_stripe(p_tenant, p_catalog)) THEN\n        IF is_whole",
 	},
 	{
-		what: "a job that others have joined is not taken as it is", file: reserveSQL, in: queueTests, run: `TestWhatIsNot`,
-		old: "alone := NOT EXISTS (SELECT FROM job_additions a WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog);", new: "alone := true;",
+		what: "a job that others have joined is not taken as it is", file: handSQL, in: queueTests, run: `TestWhatIsNot`,
+		old: " OR EXISTS (SELECT FROM job_additions a WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog) THEN", new: " THEN",
 	},
 	{
-		what: "a job with an id twice is not taken as it is", file: reserveSQL, in: queueTests, run: `TestWhatIsNot`,
-		old: "alone := p_count = (SELECT count(DISTINCT x.e) FROM jsonb_array_elements(p_config -> 'productIds') x(e));", new: "alone := true;",
+		what: "a job with an id twice is not taken as it is", file: handSQL, in: queueTests, run: `TestWhatIsNot`,
+		old: "p_count <= 1 OR p_count = (SELECT count(DISTINCT x.e) FROM jsonb_array_elements(p_config -> 'productIds') x(e));", new: "true;",
 	},
 	{
-		what: "a job with more ids than a worker takes is not taken as it is", file: reserveSQL, in: queueTests, run: `TestWhatIsNot`,
-		old: "NOT p_successor AND p_count <= p_max_ids AND", new: "NOT p_successor AND",
+		what: "a job with more ids than a worker takes is not taken as it is", file: handSQL, in: queueTests, run: `TestWhatIsNot`,
+		old: "p_successor OR p_count > p_max_ids OR", new: "p_successor OR",
 	},
 	{
-		what: "a successor is not taken as it is", file: reserveSQL, in: queueTests, run: `TestASuccessorIsNever`,
-		old: "NOT p_successor AND p_count <= p_max_ids AND", new: "p_count <= p_max_ids AND",
+		what: "a successor is not taken as it is", file: handSQL, in: queueTests, run: `TestASuccessorIsNever`,
+		old: "p_successor OR p_count > p_max_ids OR", new: "p_count > p_max_ids OR",
 	},
 	{
 		what: "a brief look that can't have all is a whole one", file: reserveSQL, in: queueTests, run: `TestABriefLookThatCannot`,
@@ -50,7 +50,7 @@ var taking = []mutation{
 	},
 	{
 		what: "and says which it can't have", file: reserveSQL, in: queueTests, run: `TestABriefLookThatCannot`,
-		old: "        PERFORM set_config('notifyworker.joined', 'true', true);\n", new: "",
+		old: "    PERFORM set_config('notifyworker.joined', 'true', true);\n", new: "",
 	},
 	{
 		what: "a brief look's SKIP LOCKED", file: reserveSQL, in: queueTests, run: `TestABriefLookMay`,

@@ -14,7 +14,7 @@ var waking = []mutation{
 	},
 	{
 		what: "a commit that does not get the barrier notifies", file: notifySQL, run: `TestACommitNotifies`,
-		old: "            RETURN NULL;\n        END IF;\n    END IF;\n    IF TG_TABLE_NAME", new: "            RETURN NULL;\n        END IF;\n    ELSIF current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') THEN\n        RETURN NULL;\n    END IF;\n    IF TG_TABLE_NAME",
+		old: "                RETURN NULL;\n            END IF;\n        END IF;\n    END IF;\n    IF TG_TABLE_NAME", new: "                RETURN NULL;\n            END IF;\n        END IF;\n    ELSIF current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') THEN\n        RETURN NULL;\n    END IF;\n    IF TG_TABLE_NAME",
 	},
 	{
 		what: "the look whether anybody wishes", file: notifySQL, run: `TestNobodyIsTold`,

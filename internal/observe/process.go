@@ -58,6 +58,7 @@ func collectWorker(e emitter, s worker.Stats, types []string) {
 	}
 	e.counter("jobs_lost_total", "Jobs whose token was not ours any more: somebody else had them, nothing was written.", float64(total(s, "lost")))
 	e.counter("jobs_merged_total", "Jobs given back that joined a newer one of their catalog.", float64(total(s, "merged")))
+	e.counter("jobs_taken_over_total", "Jobs that were handed to another worker, which let them lie.", float64(s.TookOver))
 	e.counter("jobs_rescued_total", "Jobs of dead workers that this one brought back.", float64(s.Rescued))
 	e.counter("additions_repaired_total", "Additions that belonged to no waiting job: should stay 0 for ever.", float64(s.Repaired))
 

@@ -202,6 +202,7 @@ func (r *reserving) take(ids []int64, all bool) (pause time.Duration, failed boo
 		if pause, failed := r.failed(&r.taking, err, began, "take what was handed over"); failed {
 			return pause, true
 		}
+		r.stats.looked(len(jobs), time.Since(asked))
 		for _, j := range jobs {
 			r.startHanded(j, asked)
 		}
