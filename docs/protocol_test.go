@@ -16,7 +16,7 @@ func TestTheSQLOfTheProtocolDoesWhatThePageSays(t *testing.T) { runPage(t, "prot
 func TestTheProtocolsLocksAreThoseOfTheCode(t *testing.T) {
 	code := read(t, "../triggers/10_locks.sql")
 	classes := firstColumn(section(t, read(t, "protocol.md"), "## The lock"))
-	if len(classes) != 4 {
+	if len(classes) != 6 {
 		t.Fatalf("the page lists the locks %v", classes)
 	}
 	for _, c := range classes {
@@ -48,8 +48,8 @@ func TestAPayloadHasTheMembersThatThePageShows(t *testing.T) {
 			payloads = append(payloads, strings.TrimSpace(b.text))
 		}
 	}
-	if len(payloads) != 2 || payloads[1] != listen.SeatsMoved {
-		t.Fatalf("the page shows %q, want a job's and the one of seats, %s", payloads, listen.SeatsMoved)
+	if len(payloads) != 3 || payloads[2] != listen.SeatsMoved {
+		t.Fatalf("the page shows %q, want a job's, that of one handed over, and the one of seats, %s", payloads, listen.SeatsMoved)
 	}
 	var want, got map[string]any
 	if err := json.Unmarshal([]byte(payloads[0]), &want); err != nil {
@@ -66,6 +66,30 @@ func TestAPayloadHasTheMembersThatThePageShows(t *testing.T) {
 	delete(got, "due")
 	if len(want) != 3 || len(got) != 3 || got["type"] != want["type"] || got["tenant"] != want["tenant"] || got["catalog"] != want["catalog"] {
 		t.Errorf("got %v, the page shows %v", got, want)
+	}
+
+	if _, err := db.Conn(t).Exec(ctx, `SELECT pg_advisory_lock(1853292549, 7)`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(ctx, `UPDATE notifyworker.workers SET hands = '{"key": 7, "lease": 8000, "leases": {}, "ids": 10}'; SELECT notifyworker.enqueue_job('t')`); err != nil {
+		t.Fatal(err)
+	}
+	if n, err = conn.WaitForNotification(ctx); err != nil {
+		t.Fatal(err)
+	}
+	var shown, handed struct {
+		Worker string
+		Job    int64
+	}
+	for text, into := range map[string]any{payloads[1]: &shown, n.Payload: &handed} {
+		dec := json.NewDecoder(strings.NewReader(text))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(into); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if len(handed.Worker) != len(shown.Worker) || handed.Job == 0 || shown.Job == 0 {
+		t.Errorf("got %+v, the page shows %+v", handed, shown)
 	}
 }
 
