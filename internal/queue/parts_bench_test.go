@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -16,6 +17,9 @@ import (
 
 const (
 	plainInsert = `INSERT INTO notifyworker.jobs (type) VALUES ('bench')`
+	// As the commit of a client leaves it that hands its job over.
+	handedInsert = `INSERT INTO notifyworker.jobs (type, status, lock_token, worker_id, attempts, started_at, lease_expires_at)
+		VALUES ('bench', 'RUNNING', gen_random_uuid(), '` + workerA + `', 1, now(), now() + interval '8 s')`
 	plainUpdate = `UPDATE notifyworker.jobs SET status = 'RUNNING', lock_token = gen_random_uuid(), worker_id = '` + workerA + `',
 		       attempts = attempts + 1, started_at = clock_timestamp(), updated_at = now(), lease_expires_at = clock_timestamp() + interval '30 s'
 		 WHERE id = (SELECT id FROM notifyworker.jobs WHERE status = 'PENDING' AND run_after <= now() ORDER BY run_after, id LIMIT 1 FOR UPDATE SKIP LOCKED)
@@ -62,6 +66,7 @@ func benchmarkParts(b *testing.B, pause time.Duration) {
 		{name: "UPDATE", reserve: plainUpdate},
 		{name: "UPDATE-as-reserve", reserve: fullUpdate},
 		{name: "reserve-brief", reserve: `SELECT * FROM notifyworker.reserve(8, '` + workerA + `', 30000, p_brief => true)`},
+		{name: "take", insert: handedInsert, reserve: `SELECT * FROM notifyworker.take(ARRAY(SELECT id FROM notifyworker.jobs), '` + workerA + `')`},
 		{name: "reserve", reserve: `SELECT * FROM notifyworker.reserve(8, '` + workerA + `', 30000)`},
 	}
 	for _, p := range parts {
@@ -81,6 +86,7 @@ func benchmarkParts(b *testing.B, pause time.Duration) {
 
 type part struct {
 	name, change, reserve string
+	insert                string // "": plainInsert
 	conn                  *pgx.Conn
 	took                  []time.Duration
 }
@@ -105,7 +111,7 @@ func (p *part) exec(b *testing.B, sql string) {
 }
 
 func (p *part) once(b *testing.B, pause time.Duration) {
-	p.exec(b, plainInsert)
+	p.exec(b, cmp.Or(p.insert, plainInsert))
 	if pause > 0 {
 		time.Sleep(pause + rand.N(pause))
 	}
