@@ -55,6 +55,7 @@ type fakeStore struct {
 	hands      bool          // commits hand jobs to the worker
 	noHands    error         // why they can't
 	hand       func(int64)   // tells the worker of a job that it was handed; nil: nobody does
+	met        bool          // somebody looks after whatever the worker takes
 	let        []int64
 	from       time.Time // where the last look started
 }
@@ -207,11 +208,21 @@ func (f *fakeStore) Take(ctx context.Context, ids []int64) (out []queue.Handed, 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, id := range ids {
-		if row := f.rows[id]; row != nil && row.status == "running" {
+		if f.met {
+			again = append(again, id)
+			continue
+		}
+		if row := f.rows[id]; row != nil && row.status == "running" && !row.elsewhere {
 			out = append(out, queue.Handed{Job: row.Job, Lease: time.Until(row.leaseAt)})
 		}
 	}
-	return out, nil, nil
+	return out, again, nil
+}
+
+func (f *fakeStore) setMet(is bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.met = is
 }
 
 func (f *fakeStore) Let(j queue.Handed) {
@@ -227,7 +238,7 @@ func (f *fakeStore) Mine(ctx context.Context) (out []int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for id, row := range f.rows {
-		if row.status == "running" {
+		if row.status == "running" && !row.elsewhere {
 			out = append(out, id)
 		}
 	}

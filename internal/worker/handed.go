@@ -2,7 +2,6 @@ package worker
 
 import (
 	"errors"
-	"sync"
 	"time"
 
 	"notifyworker/internal/listen"
@@ -18,8 +17,15 @@ const (
 	takeOverAfter = 40 * time.Millisecond
 	takeOverApart = 25 * time.Millisecond
 	standingBy    = 2
+	// What is to be looked after within such a time is so by one statement.
+	takeOverTogether = 10 * time.Millisecond
 	// Somebody looks after a job of this worker's, most likely to take it over: a statement of a millisecond.
-	takeAgain = 5 * time.Millisecond
+	takeAgain    = 5 * time.Millisecond
+	takeAgainCap = 500 * time.Millisecond
+	// A job that can't be taken over for now is watched for so long: a usual lease.
+	watchFor = 8 * time.Second
+	// The session of the hands is asked for something at least so often while it is known to commits, or its end would not be noticed.
+	handsQuiet = idleTurn - time.Second
 	// What was handed over is remembered up to so many jobs; of more, those of this worker are asked for.
 	mostHanded = 256
 	// One call of the table is about at most so many.
@@ -33,21 +39,6 @@ const (
 
 var errNoSlot = errors.New("handed over when no slot was free")
 
-// handovers is what the listener has heard of jobs that were handed over. Its methods never block.
-type handovers struct {
-	mu      sync.Mutex
-	own     []int64
-	unsure  bool // there may be more of them than own
-	watched []watched
-	timer   *time.Timer // nil: none runs
-}
-
-// watched is a job that was handed to somebody else.
-type watched struct {
-	job int64
-	due time.Time // then it is to be looked after
-}
-
 // Handed takes note of a job that a commit has handed to a worker.
 func (w *Worker) Handed(h listen.Handed) {
 	if h.Worker == w.cfg.ID {
@@ -56,9 +47,13 @@ func (w *Worker) Handed(h listen.Handed) {
 		return
 	}
 	if place, ok := w.standsBy(h); ok {
-		w.handovers.watch(h.Job, takeOverAfter+time.Duration(place)*takeOverApart, func() { w.cfg.Bell.Ring(listen.HandedOver) })
+		now := time.Now()
+		due := now.Add(takeOverAfter + time.Duration(place)*takeOverApart + takeOverTogether).Truncate(takeOverTogether)
+		w.handovers.watch(watched{h.Job, due, now.Add(watchFor)}, w.ringHanded)
 	}
 }
+
+func (w *Worker) ringHanded() { w.cfg.Bell.Ring(listen.HandedOver) }
 
 // standsBy says which place this worker has among those who look after a job that was handed to another, if it is one of the first.
 func (w *Worker) standsBy(h listen.Handed) (place int, ok bool) {
@@ -74,94 +69,30 @@ func (w *Worker) standsBy(h listen.Handed) (place int, ok bool) {
 	return place, place < standingBy
 }
 
-func (h *handovers) mine(job int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.own) >= mostHanded {
-		h.unsure = true
-		return
-	}
-	h.own = append(h.own, job)
-}
-
-func (h *handovers) doubt() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.unsure = true
-}
-
-func (h *handovers) watch(job int64, in time.Duration, ring func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.watched) >= mostHanded {
-		return
-	}
-	h.watched = append(h.watched, watched{job, time.Now().Add(in)})
-	if h.timer == nil {
-		h.timer = time.AfterFunc(in, func() {
-			h.mu.Lock()
-			h.timer = nil
-			h.mu.Unlock()
-			ring()
-		})
-	}
-}
-
-// next returns this worker's jobs, and whether there may be more; and those of others that are to be looked after.
-func (h *handovers) next(ring func()) (own []int64, unsure bool, others []int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	n := min(len(h.own), handedAtOnce)
-	own, h.own = h.own[:n:n], h.own[n:]
-	unsure, h.unsure = h.unsure, false
-	now := time.Now()
-	kept := h.watched[:0]
-	var soonest time.Duration
-	for _, o := range h.watched {
-		if left := o.due.Sub(now); left > takeOverApart/5 {
-			kept = append(kept, o)
-			if soonest == 0 || left < soonest {
-				soonest = left
-			}
-			continue
-		}
-		others = append(others, o.job)
-	}
-	h.watched = kept
-	if soonest > 0 && h.timer == nil {
-		h.timer = time.AfterFunc(soonest, func() {
-			h.mu.Lock()
-			h.timer = nil
-			h.mu.Unlock()
-			ring()
-		})
-	}
-	return own, unsure, others
-}
-
 // taken is a job that this worker has taken, until it is its no more.
 type taken struct {
 	job  queue.Handed
 	hold *hold
 }
 
-// takeHanded takes what commits have handed to this worker, and takes over what others have let lie.
-func (r *reserving) takeHanded() (pause time.Duration, failed bool) {
+// takeHanded takes what commits have handed to this worker, and takes over what others have let lie. Trouble with that is no reason
+// not to look for other jobs.
+func (r *reserving) takeHanded() {
 	if !r.cfg.TakesHanded {
-		return 0, false
+		return
 	}
 	r.let()
-	own, unsure, others := r.handovers.next(func() { r.cfg.Bell.Ring(listen.HandedOver) })
-	if len(own) > 0 || unsure {
-		if pause, failed := r.take(own, unsure); failed {
-			r.handovers.doubt()
-			return pause, true
-		}
+	if time.Now().Before(r.takeAt) {
+		r.handovers.ringAt(r.takeAt, r.ringHanded)
+		return
+	}
+	own, unsure, others := r.handovers.next(r.ringHanded)
+	if len(own) > 0 || unsure || r.quiet.hands && time.Since(r.heldAt) >= handsQuiet {
+		r.take(own, unsure)
 	}
 	if len(others) > 0 {
-		return r.takeOver(others)
+		r.takeOver(others)
 	}
-	return 0, false
 }
 
 // let gives back the locks of jobs that are this worker's no more.
@@ -179,44 +110,76 @@ func (r *reserving) let() {
 }
 
 // take takes these jobs, and all that the table has for this worker when there may be others. What is more than there are slots goes
-// back.
-func (r *reserving) take(ids []int64, all bool) (pause time.Duration, failed bool) {
-	began := time.Now()
+// back. Without any it asks whether the session of the hands is still there. After an error nothing is lost: it asks for all.
+func (r *reserving) take(ids []int64, all bool) {
 	ctx, done := r.statement(r.stop, r.end)
 	defer done()
 	if all {
+		began := time.Now()
 		mine, err := r.store.Mine(ctx)
-		if pause, failed := r.failed(&r.taking, err, began, "ask what was handed over"); failed {
-			return pause, true
+		if err != nil {
+			r.notTaken(err, began, "ask what was handed over")
+			return
 		}
 		ids = append(ids, mine...)
 	}
-	for len(ids) > 0 {
+	met := false
+	for first := true; first || len(ids) > 0; first = false {
 		var now []int64
 		now, ids = ids[:min(len(ids), handedAtOnce)], ids[min(len(ids), handedAtOnce):]
-		if now = r.slots.unknown(now); len(now) == 0 {
+		if now = r.slots.unknown(now); len(now) == 0 && (!first || all || time.Since(r.heldAt) < handsQuiet) {
 			continue
 		}
 		asked := time.Now()
 		jobs, again, err := r.store.Take(ctx, now)
-		if pause, failed := r.failed(&r.taking, err, began, "take what was handed over"); failed {
-			return pause, true
+		if r.notTaken(err, asked, "take what was handed over") {
+			r.quiet.anew = true // what commits know of the hands is of the session that has ended
+			return
 		}
-		r.stats.looked(len(jobs), time.Since(asked))
+		r.heldAt = asked
+		if len(now) > 0 {
+			r.stats.looked(len(jobs), time.Since(asked))
+		}
 		for _, j := range jobs {
 			r.startHanded(j, asked)
 		}
 		for _, id := range again {
 			r.handovers.mine(id)
-			r.cfg.Bell.RingIn(takeAgain)
+			met = true
 		}
-		if len(jobs)+len(again) < len(now) && !all && time.Since(r.quiet.doubted) > doubtApart {
-			r.quiet.doubted = time.Now() // somebody thought us dead
-			r.quiet.hands = false
-			r.hungry = true
+		if len(jobs)+len(again) < len(now) && !all { // somebody took them over, and commits hand this worker nothing any more
+			r.quiet.anew = true
+			if time.Since(r.quiet.doubted) > doubtApart {
+				r.quiet.doubted, r.hungry = time.Now(), true
+			}
 		}
 	}
-	return 0, false
+	r.notTaken(nil, time.Time{}, "")
+	if !met {
+		r.met = 0
+		return
+	}
+	r.takeAt = time.Now().Add(growing(takeAgain, takeAgainCap, r.met))
+	r.met++
+	r.handovers.ringAt(r.takeAt, r.ringHanded)
+}
+
+// notTaken takes note of how a call ended by which this worker has its jobs. After an error it asks for all of them, a little later.
+func (r *reserving) notTaken(err error, began time.Time, doing string) bool {
+	if r.stop.Err() != nil && err != nil {
+		return true
+	}
+	if r.taking.changed(err) {
+		r.logTrouble(err, doing)
+	}
+	if err == nil {
+		return false
+	}
+	r.handovers.doubt()
+	r.hungry = true // and so it says anew that it takes jobs
+	r.takeAt = time.Now().Add(r.taking.delay(err, began))
+	r.handovers.ringAt(r.takeAt, r.ringHanded)
+	return true
 }
 
 // startHanded starts a job that was taken, or returns it.
@@ -227,16 +190,21 @@ func (r *reserving) startHanded(j queue.Handed, asked time.Time) {
 	}
 	r.stats.reserved(j.Job)
 	r.quiet.woken(asked)
-	lease := j.LeaseUntil.Sub(j.StartedAt)
+	// By the rule of its type, as the next extension will have it: what the row says began before its last extension.
+	lease := r.cfg.settings(j.Type).Lease
+	j.LeaseUntil = j.StartedAt.Add(lease)
+	left := j.Lease - time.Since(asked) // a process may freeze between the answer and here
 	var h *hold
 	switch {
 	case r.stop.Err() != nil:
 		h = r.giveBack(j.Job, asked, errDraining)
-	case j.Lease < lease/2 || r.slots.free() == 0:
+	case left < lease/2 || r.slots.free() == 0:
 		h = r.giveBack(j.Job, asked, errNoSlot)
 		if r.quiet.hands {
 			r.quiet.handAgain = time.Now().Add(handedTooMany)
-			r.wish(true, false)
+			if err := r.wish(true, false); err != nil {
+				r.log.Debug().Err(err).Msg("it could not be said that this worker takes no jobs: commits hand it some in vain")
+			}
 		}
 	default:
 		h = r.start(r.end, j.Job, asked.Add(j.Lease-lease), r.handlers)
@@ -244,36 +212,14 @@ func (r *reserving) startHanded(j queue.Handed, asked time.Time) {
 	r.taken = append(r.taken, taken{j, h})
 }
 
-// takeOver takes over jobs that others were handed and have let lie.
-func (r *reserving) takeOver(ids []int64) (pause time.Duration, failed bool) {
-	free := r.slots.free()
-	if free == 0 || r.stop.Err() != nil {
-		return 0, false
-	}
-	asked := time.Now()
-	ctx, done := r.statement(r.stop, r.end)
-	jobs, err := r.store.TakeOver(ctx, ids, free)
-	done()
-	if pause, failed := r.failed(&r.standing, err, asked, "look after what was handed to others"); failed {
-		return pause, true
-	}
-	for _, j := range jobs {
-		r.stats.tookOver()
-		r.stats.reserved(j)
-		r.start(r.end, j, asked, r.handlers)
-	}
-	return 0, false
-}
-
 // returnHanded gives back what was handed to this worker and is not started, when commits hand it nothing any more.
 func (r *reserving) returnHanded() {
-	if !r.cfg.TakesHanded || r.end.Err() != nil {
+	ctx, done := r.statement(r.stop, r.end)
+	_, err := r.store.Barrier(ctx) // those under way that saw that it wants jobs
+	done()
+	if err != nil {
 		return
 	}
-	ctx, done := r.statement(r.stop, r.end)
-	_, _ = r.store.Barrier(ctx) // those under way that saw that it wants jobs
-	done()
 	own, _, _ := r.handovers.next(func() {})
 	r.take(own, true)
 }
-

@@ -55,6 +55,7 @@ type sleepiness struct {
 	calm       bool      // without the wish: calmAfter need not be waited for
 	barrierAt  time.Time // not before
 	hands      bool      // and that commits hand it jobs
+	anew       bool      // which is to be said again: what commits know of the hands may be old
 	handAgain  time.Time // not before
 	doubted    time.Time // when a job that was handed over had become somebody else's
 	wakes      int       // by notifications and jobs handed over, since wakesFrom
@@ -152,23 +153,25 @@ func (r *reserving) full() time.Duration {
 
 // stopWanting takes the wish back because there is work anyway. From here on nobody wakes us, so the next free slot looks
 // unasked; that holds also when the statement fails, since it may have been committed.
-func (r *reserving) stopWanting() {
-	r.takeBack()
+func (r *reserving) stopWanting() (ok bool) {
+	ok = r.takeBack()
 	r.quiet.emptySince, r.quiet.calm = time.Time{}, false
 	r.hungry = true
+	return ok
 }
 
 // takeBack takes the wish back.
-func (r *reserving) takeBack() {
+func (r *reserving) takeBack() (ok bool) {
 	r.quiet.wants, r.quiet.armed, r.quiet.wakes = false, false, 0
 	r.quiet.found, r.quiet.foundFrom = 0, time.Now()
 	r.stats.toggled()
 	defer r.wished()
 	if err := r.wish(false, false); err != nil {
 		r.log.Debug().Err(err).Msg("the wish to be notified could not be taken back: some commits notify in vain")
-		return
+		return false
 	}
 	r.quiet.told = false
+	return true
 }
 
 // wish says what commits shall do for this worker: tell it of jobs, and hand it some.
@@ -183,6 +186,9 @@ func (r *reserving) wish(told, handed bool) error {
 		}
 	}
 	q.hands = handed && refused == nil && err == nil
+	if err == nil {
+		q.anew, r.heldAt = false, time.Now()
+	}
 	if refused != nil {
 		q.handAgain = time.Now().Add(cannotBeHanded)
 	}
@@ -218,13 +224,16 @@ func (r *reserving) fallAsleep(found int) time.Duration {
 		}
 		r.hungry, q.trusts = false, true
 		return untilWoken
-	case q.armed && q.hands != (r.cfg.TakesHanded && hearing == listen.Listening) && (q.hands || r.wantsHands(hearing)):
+	case q.armed && (q.hands && hearing != listen.Listening || (!q.hands || q.anew) && r.wantsHands(hearing)):
 		began := time.Now()
-		lost := q.hands
+		lost := q.hands && hearing != listen.Listening
 		err := r.wish(true, !lost)
 		if lost {
+			ctx, done := r.statement(r.stop, r.end)
+			_, _ = r.store.Barrier(ctx) // those under way that saw that it wants jobs, or as many of them as end soon
+			done()
 			r.handovers.doubt()
-			r.cfg.Bell.Ring(listen.HandedOver)
+			r.ringHanded()
 		}
 		if pause, failed := r.failed(&r.dozing, err, began, "ask for jobs to be handed over"); failed {
 			return pause
@@ -291,8 +300,13 @@ func (r *reserving) calmDown(found int) time.Duration {
 // leave takes the wish back for good: a worker that drains needs no notifications.
 func (r *reserving) leave() {
 	r.rise()
-	if r.quiet.wants && r.end.Err() == nil && r.looking.fails == 0 {
-		r.stopWanting()
-		r.returnHanded()
+	if r.end.Err() != nil || r.looking.fails > 0 {
+		return
+	}
+	handed := r.cfg.TakesHanded && (r.quiet.told || r.handovers.any())
+	if r.quiet.wants || handed {
+		if ok := r.stopWanting(); ok && r.cfg.TakesHanded { // else nothing answers
+			r.returnHanded()
+		}
 	}
 }

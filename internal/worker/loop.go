@@ -23,7 +23,8 @@ const (
 	// announced at about the moment of the poll.
 	missedAfter = time.Second
 
-	// A worker that sleeps turns over now and then, which asks nothing of the database and shows that its loop lives.
+	// A worker that sleeps turns over now and then, which asks the database at most whether the session of the hands is still there,
+	// and shows that its loop lives.
 	idleTurn = 10 * time.Second
 )
 
@@ -44,7 +45,10 @@ type reserving struct {
 	handing  trouble // of the connection for that
 	standing trouble // of looking after what was handed to others
 	taken    []taken
-	strict   bool // the coming pause is for a failure: a ring doesn't end it before troubleStrict
+	takeAt   time.Time // not before
+	heldAt   time.Time // when the session of the hands last answered
+	met      int       // takes in a row that met somebody who looks after a job
+	strict   bool      // the coming pause is for a failure: a ring doesn't end it before troubleStrict
 	quiet    sleepiness
 }
 
@@ -68,6 +72,7 @@ func (r *reserving) step() time.Duration {
 		r.stats.woken(rung)
 		if rung.Has(listen.Connected) {
 			r.handovers.doubt() // a job may have been handed over and not been heard of
+			r.quiet.anew = true // the server may be another one by now, and the session of the hands gone
 		}
 		if rung = rung.Without(listen.HandedOver); rung != 0 {
 			r.causes |= rung
@@ -79,9 +84,7 @@ func (r *reserving) step() time.Duration {
 		r.hungry = true
 		freed = false
 	}
-	if pause, failed := r.takeHanded(); failed {
-		return pause
-	}
+	r.takeHanded()
 	if r.quiet.hands && r.quiet.often() {
 		r.rise()
 		r.stopWanting()
@@ -217,7 +220,7 @@ func (r *reserving) rest(pause time.Duration) {
 	case <-t.C:
 	case <-r.stop.Done():
 	}
-	if !r.hungry {
+	if !r.hungry && r.quiet.fullSince.IsZero() { // who is full of what it was handed does not rest
 		r.quiet.rested(time.Since(began))
 	}
 }

@@ -1,0 +1,235 @@
+package worker
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifyworker/internal/listen"
+	"notifyworker/internal/queue"
+)
+
+// me is the worker of these tests, as notifications name it.
+const me = "00000000-0000-4000-8000-00000000000a"
+
+// beginHanded runs a worker that commits hand their jobs, and waits until it sleeps.
+func beginHanded(t *testing.T, handlers map[string]queue.Handler, change func(*Config, *fakeStore)) *world {
+	t.Helper()
+	x := begin(t, handlers, func(c *Config, f *fakeStore) {
+		c.ID, c.TakesHanded = me, true
+		if change != nil {
+			change(c, f)
+		}
+	})
+	x.mu.Lock()
+	x.hand = func(id int64) { go x.w.Handed(listen.Handed{Worker: me, Job: id}) }
+	x.mu.Unlock()
+	pass(time.Second)
+	return x
+}
+
+// isHanded says whether commits hand the worker their jobs.
+func (f *fakeStore) isHanded() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.hands
+}
+
+// hears says whether the worker is told of what it is handed.
+func (x *world) hears(does bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.hand = nil
+	if does {
+		x.hand = func(id int64) { go x.w.Handed(listen.Handed{Worker: me, Job: id}) }
+	}
+}
+
+// stray is a job that was handed to another worker, which lets it lie.
+// wantCompleted wants a job to have been started once.
+func (x *world) wantCompleted(t *testing.T, ids ...int64) {
+	t.Helper()
+	for _, id := range ids {
+		if row := x.row(id); row.status != "completed" || row.Attempt != 1 {
+			t.Errorf("job %d is %s after %d attempts, want it completed after one", id, row.status, row.Attempt)
+		}
+	}
+}
+
+func TestAHandedJobStartsWithoutALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := beginHanded(t, handle(ok), nil)
+		looks := x.count("Reserve")
+		for range 20 {
+			id := x.enqueue("t", 0, 0)
+			time.Sleep(5 * time.Millisecond)
+			x.wantCompleted(t, id)
+			if w := waited(x.row(id).Job); w > 0 {
+				t.Errorf("it waited %v to be reserved", w)
+			}
+		}
+		if n := x.count("Reserve"); n != looks {
+			t.Errorf("%d looks for jobs that were handed over", n-looks)
+		}
+		if n := x.count("Take"); n != 20 {
+			t.Errorf("%d calls took 20 jobs", n)
+		}
+		x.finish(t)
+	})
+}
+
+func TestAHandedJobIsLetOnceWhenItIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		end := make(chan struct{})
+		x := beginHanded(t, handle(func(context.Context, queue.Job) queue.Outcome {
+			<-end
+			return queue.Outcome{}
+		}), nil)
+		letGo := func() []int64 {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			return slices.Clone(x.let)
+		}
+		id := x.enqueue("t", 0, 0)
+		pass(2 * idleTurn)
+		if l := letGo(); len(l) > 0 {
+			t.Errorf("let while it runs: %v", l)
+		}
+		close(end)
+		pass(2 * idleTurn)
+		if l := letGo(); !slices.Equal(l, []int64{id}) {
+			t.Errorf("let: %v, want job %d once", l, id)
+		}
+		x.finish(t)
+	})
+}
+
+// A burst is more than one call takes, and than there are slots. No ring comes after it.
+func TestNothingOfABurstThatIsHandedOverIsForgotten(t *testing.T) {
+	for _, n := range []int{handedAtOnce + 1, mostHanded, 3 * mostHanded} {
+		synctest.Test(t, func(t *testing.T) {
+			x := beginHanded(t, handle(func(context.Context, queue.Job) queue.Outcome {
+				time.Sleep(20 * time.Second) // nor does a slot become free
+				return queue.Outcome{}
+			}), func(c *Config, _ *fakeStore) { c.Slots = 1000 })
+			x.hears(false)
+			var ids []int64
+			for range n {
+				id := x.enqueue("t", 0, 0)
+				ids = append(ids, id)
+				x.w.handovers.mine(id)
+			}
+			x.bell.Ring(listen.HandedOver) // once for all
+			pass(time.Second)
+			if running, _ := x.w.slots.counts(); running != n {
+				t.Errorf("of %d jobs %d run", n, running)
+			}
+			pass(20 * time.Second)
+			x.wantCompleted(t, ids...)
+			x.finish(t)
+		})
+	}
+}
+
+// The wish is taken back, and a commit that had seen it comes after that; then the stop.
+// Two look after a job, each at its time; with all others in front of it a worker lets it be.
+// More lie there than there are slots: what is not had is looked after again.
+// After an error the session is another one, whose key commits have to be told.
+// Nobody tells a worker that sleeps that the session of the hands has ended.
+func TestAHandedJobIsNotStartedTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		starts := 0
+		x := beginHanded(t, handle(func(context.Context, queue.Job) queue.Outcome {
+			starts++
+			time.Sleep(300 * time.Millisecond)
+			return queue.Outcome{}
+		}), nil)
+		id := x.enqueue("t", 0, 0)
+		for range 50 {
+			x.w.Handed(listen.Handed{Worker: me, Job: id})
+			x.bell.Ring(listen.Connected)
+			pass(10 * time.Millisecond)
+		}
+		if starts != 1 {
+			t.Errorf("%d starts", starts)
+		}
+		x.wantCompleted(t, id)
+		x.finish(t)
+	})
+}
+
+// A handler goes on for a while when its lease is lost. The table may say still that the job is this worker's.
+func TestAJobWhoseHandlerGoesOnIsNotStartedBesideIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		running, most := 0, 0
+		var mu sync.Mutex
+		x := beginHanded(t, handle(func(context.Context, queue.Job) queue.Outcome {
+			mu.Lock()
+			running++
+			most = max(most, running)
+			mu.Unlock()
+			time.Sleep(10 * time.Second) // deaf to its context
+			mu.Lock()
+			running--
+			mu.Unlock()
+			return queue.Outcome{}
+		}), func(_ *Config, f *fakeStore) { f.lease = time.Hour })
+		x.setFail(func(method string) error {
+			if method == "Extend" {
+				return errGone
+			}
+			return nil
+		})
+		id := x.enqueue("t", 0, 0)
+		pass(time.Second)
+		x.w.slots.mu.Lock()
+		x.w.slots.loseLocked(x.w.slots.held[id])
+		x.w.slots.mu.Unlock()
+		for range 5 {
+			x.w.Handed(listen.Handed{Worker: me, Job: id})
+			pass(time.Second)
+		}
+		if most != 1 {
+			t.Errorf("%d handlers of one job at once", most)
+		}
+		x.setFail(nil)
+		x.stop()
+		<-x.done
+		x.kill()
+		x.bell.Close()
+	})
+}
+
+// Somebody has the lock of a job of ours for long: the server has not noticed yet that our former session is gone, say.
+// ears is a seat whose hearing changes.
+// The row says when the job was reserved and when its lease ends. After an extension that is no lease's length.
+func TestAHandedJobIsHeldByTheLeaseOfItsType(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := beginHanded(t, handle(func(ctx context.Context, _ queue.Job) queue.Outcome {
+			<-ctx.Done()
+			return queue.Outcome{Kind: queue.Failed, Err: context.Cause(ctx)}
+		}), func(c *Config, f *fakeStore) {
+			c.Types, c.DrainTimeout = map[string]queue.TypeSettings{"t": {Lease: 8 * time.Second}}, -1
+		})
+		x.hears(false)
+		id := x.enqueue("t", 0, 0)
+		x.mu.Lock()
+		x.rows[id].StartedAt = time.Now().Add(-6 * time.Second)
+		x.rows[id].LeaseUntil = time.Now().Add(7 * time.Second) // 13 s after the start
+		x.rows[id].leaseAt = x.rows[id].LeaseUntil
+		x.mu.Unlock()
+		x.bell.Ring(listen.Connected)
+		pass(10 * time.Millisecond)
+		h := x.w.slots.working()
+		if len(h) != 1 {
+			t.Fatalf("%d jobs are held", len(h))
+		}
+		if left := time.Until(h[0].until); h[0].lease != 8*time.Second || left > 7*time.Second {
+			t.Errorf("held for %v more by a lease of %v", left, h[0].lease)
+		}
+		x.finish(t)
+	})
+}

@@ -1,0 +1,102 @@
+package worker
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifyworker/internal/listen"
+	"notifyworker/internal/queue"
+)
+
+func (x *world) stray() int64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.serial++
+	id := x.serial
+	x.rows[id] = &fakeRow{Job: queue.Job{ID: id, Type: "t", Token: "another's", CreatedAt: time.Now()}, status: "running", leaseAt: time.Now().Add(x.lease), elsewhere: true}
+	return id
+}
+
+func TestAJobThatAnotherWorkerLetsLieIsTakenOverAfterItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := beginHanded(t, handle(ok), nil)
+		id := x.stray()
+		x.w.Handed(listen.Handed{Worker: "another", Job: id})
+		pass(takeOverAfter - time.Millisecond)
+		if n := x.count("TakeOver"); n != 0 {
+			t.Errorf("it looked %d times before its time", n)
+		}
+		pass(takeOverTogether + 5*time.Millisecond)
+		x.wantCompleted(t, id)
+		if n := x.w.Stats().TookOver; n != 1 {
+			t.Errorf("%d taken over, want 1", n)
+		}
+		x.finish(t)
+	})
+}
+
+func TestOnlyTheFirstTwoLookAfterAnothersJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ids := []string{me, "b", "c", "d", "e"}
+		places := map[int]int{}
+		for i := range 50 {
+			owner := "owner" + strings.Repeat("x", i)
+			all := append([]string{owner}, ids...)
+			seen := map[int]int{}
+			for _, id := range ids {
+				w := &Worker{cfg: Config{ID: id}}
+				w.turns.among(all)
+				place, stands := w.standsBy(listen.Handed{Worker: owner, Job: 1})
+				if stands != (place < 2) {
+					t.Errorf("place %d: stands by: %v", place, stands)
+				}
+				seen[place]++
+				if id == me {
+					places[place]++
+				}
+			}
+			if len(seen) != len(ids) {
+				t.Errorf("of %d workers two have the same place: %v", len(ids), seen)
+			}
+		}
+		if len(places) != len(ids) {
+			t.Errorf("one worker has the places %v only", places)
+		}
+	})
+}
+
+func TestWhatCannotBeTakenOverForNowIsTakenOverLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := beginHanded(t, handle(func(context.Context, queue.Job) queue.Outcome {
+			time.Sleep(100 * time.Millisecond)
+			return queue.Outcome{}
+		}), func(c *Config, _ *fakeStore) { c.Slots = 2 })
+		var ids []int64
+		for range 7 {
+			id := x.stray()
+			ids = append(ids, id)
+			x.w.Handed(listen.Handed{Worker: "another", Job: id})
+		}
+		fails := 3
+		x.setFail(func(method string) error {
+			if method == "TakeOver" && fails > 0 {
+				fails--
+				return errGone
+			}
+			return nil
+		})
+		pass(time.Second)
+		x.wantCompleted(t, ids...)
+		x.setFail(nil)
+		pass(time.Minute)
+		calls := x.count("TakeOver")
+		pass(time.Minute)
+		if n := x.count("TakeOver"); n != calls {
+			t.Errorf("it goes on looking after what is done: %d calls", n-calls)
+		}
+		x.finish(t)
+	})
+}
