@@ -108,10 +108,11 @@ BEGIN
             IF NOT FOUND THEN
                 PERFORM pg_advisory_unlock(taken_key(job));
             END IF;
-        ELSE
+        ELSE -- by a session that has ended, and the server has not noticed, it may be held for long: not beyond the lease
             RETURN QUERY
-            SELECT job, NULL::uuid, '', NULL::uuid, NULL::jsonb, NULL, NULL, NULL::integer, NULL::uuid, 0, 0, NULL::timestamptz,
-                   NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::double precision, NULL::double precision, 0::double precision;
+            SELECT j.id, NULL::uuid, '', NULL::uuid, NULL::jsonb, NULL, NULL, NULL::integer, NULL::uuid, 0, 0, NULL::timestamptz,
+                   NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::double precision, NULL::double precision, 0::double precision
+              FROM jobs j WHERE j.id = job AND j.worker_id = p_worker;
         END IF;
     END LOOP;
     FOREACH job IN ARRAY p_done LOOP
@@ -120,12 +121,30 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION :"schema".take IS 'For workers: takes jobs that were handed to this one.';
 
+-- was_let_lie: whether a RUNNING job was handed to a worker that lives and has not taken it. It can't take it from here on.
+-- locks: taken (tried). Lock first, look second: the worker's session is looked for when "taken" is ours. A session that ends gives its
+--        locks back one by one, and may have had "taken" a moment ago: so whoever relies on it asks has_hands once more, a moment later.
+CREATE OR REPLACE FUNCTION :"schema".was_let_lie(p_job bigint, p_token uuid) RETURNS boolean
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+BEGIN
+    RETURN handed_key(p_token) IS NOT NULL AND pg_try_advisory_xact_lock(taken_key(p_job)) AND has_hands(handed_key(p_token));
+END $$;
+COMMENT ON FUNCTION :"schema".was_let_lie IS 'Internal: whether a job was handed to a worker that lives and has not taken it.';
+
+-- has_hands: whether a session of this database holds the lock "hands" of this key.
+CREATE OR REPLACE FUNCTION :"schema".has_hands(p_key integer) RETURNS boolean
+    LANGUAGE sql VOLATILE
+    RETURN EXISTS (SELECT FROM pg_locks l
+                    WHERE l.locktype = 'advisory' AND l.classid = 1853292549 AND l.objid = p_key::oid AND l.objsubid = 2
+                      AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+                      AND l.mode = 'ExclusiveLock' AND l.granted);
+COMMENT ON FUNCTION :"schema".has_hands IS 'Internal: whether the session lives that takes what is handed over by this key.';
+
 -- take_over: of these jobs, those that were handed to a worker that lives and has not taken them, at most p_limit. The worker that let
 -- one lie is handed no more until it says again that it takes them.
 -- $1 at most so many  $2 ids  $3 the worker that takes them over  $4 lease in ms  $5 {"type": lease in ms} for types with another one
 -- returns: the jobs as reserve does, under new tokens
--- locks, for each job: taken (tried), so that its worker can't take it now; its row (passing over a locked one); the row of the worker
---        (passing over a locked one). Lock first, look second: the worker's session is looked for when "taken" is ours.
+-- locks, for each job: those of was_let_lie; its row (passing over a locked one); the row of the worker (passing over a locked one)
 CREATE OR REPLACE FUNCTION :"schema".take_over(
     p_limit integer, p_ids bigint[], p_worker uuid, p_lease_ms integer, p_leases jsonb DEFAULT '{}')
     RETURNS TABLE (id bigint, tenant_id uuid, type text, operated_by uuid, config jsonb, trace_id text, catalog_id text,
@@ -135,18 +154,25 @@ CREATE OR REPLACE FUNCTION :"schema".take_over(
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
-    at    constant timestamptz := clock_timestamp();
-    taken integer := 0;
-    r     record;
+    at   timestamptz;
+    lain bigint[] := '{}';
+    r    record;
 BEGIN
-    FOR r IN SELECT j.id, j.lock_token, j.worker_id, handed_key(j.lock_token) AS key FROM jobs j
+    FOR r IN SELECT j.id, j.lock_token FROM jobs j
               WHERE j.id = ANY ((SELECT p_ids)::bigint[]) AND j.status = 'RUNNING' AND j.worker_id <> p_worker ORDER BY j.id LOOP
-        EXIT WHEN taken >= p_limit;
-        CONTINUE WHEN r.key IS NULL OR NOT pg_try_advisory_xact_lock(taken_key(r.id));
-        CONTINUE WHEN NOT EXISTS (SELECT FROM pg_locks l
-                                   WHERE l.locktype = 'advisory' AND l.classid = 1853292549 AND l.objid = r.key::oid AND l.objsubid = 2
-                                     AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
-                                     AND l.mode = 'ExclusiveLock' AND l.granted);
+        EXIT WHEN cardinality(lain) >= p_limit;
+        IF was_let_lie(r.id, r.lock_token) THEN
+            lain := lain || r.id;
+        END IF;
+    END LOOP;
+    IF lain = '{}' THEN
+        RETURN;
+    END IF;
+    PERFORM pg_sleep(0.002);
+    at := clock_timestamp();
+    FOR r IN SELECT j.id, j.lock_token, j.worker_id, handed_key(j.lock_token) AS key FROM jobs j
+              WHERE j.id = ANY ((SELECT lain)::bigint[]) AND j.status = 'RUNNING' AND j.worker_id <> p_worker ORDER BY j.id LOOP
+        CONTINUE WHEN r.key IS NULL OR NOT has_hands(r.key);
         PERFORM FROM jobs j WHERE j.id = r.id AND j.lock_token = r.lock_token FOR UPDATE SKIP LOCKED;
         CONTINUE WHEN NOT FOUND;
         RETURN QUERY
@@ -156,7 +182,6 @@ BEGIN
         RETURNING j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
                   j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at,
                   NULL::double precision, NULL::double precision, 0::double precision;
-        taken := taken + 1;
         UPDATE workers w SET hands = NULL
          WHERE w.id = (SELECT x.id FROM workers x WHERE x.id = r.worker_id AND (x.hands -> 'key')::integer = r.key FOR UPDATE SKIP LOCKED);
     END LOOP;

@@ -6,7 +6,7 @@
 --                    dead       FAILED with its ids: the attempt limit, or a permanent failure
 --                    busy       somebody holds the row's lock: nothing done, try again
 --                    lost       not RUNNING under this token (or: no lease that ended, not FAILED): nothing done
--- locks, in this order: the job's row (tried); catalog (tried, exclusive; see may_return for a replay); else as
+-- locks, in this order: the job's row (tried); those of was_let_lie; catalog (tried, exclusive; see may_return for a replay); else as
 --        add_price_refresh. Of the row, nothing else is locked and nobody's open transaction is waited for.
 CREATE OR REPLACE FUNCTION :"schema".requeue(
     p_id bigint, p_cause text, p_token uuid, p_error text DEFAULT NULL, p_note jsonb DEFAULT '{}', p_delay_ms bigint DEFAULT 0,
@@ -18,8 +18,9 @@ DECLARE
     note  jsonb := coalesce(p_note, '{}');
     tries integer;
     due   timestamptz;
+    unstarted boolean := false; -- it was handed to a worker that lives, and has never been started
 BEGIN
-    SELECT j.id, j.type, j.tenant_id, j.catalog_id, j.status, j.attempts, j.max_attempts, j.operated_by, j.trace_id, j.started_at,
+    SELECT j.id, j.lock_token, j.type, j.tenant_id, j.catalog_id, j.status, j.attempts, j.max_attempts, j.operated_by, j.trace_id, j.started_at,
            CASE WHEN j.type = 'PRICE_REFRESH' THEN j.config END AS config
       INTO a FROM jobs j
      WHERE j.id = p_id AND CASE p_cause WHEN 'replayed' THEN j.status = 'FAILED'
@@ -34,7 +35,11 @@ BEGIN
         outcome := CASE WHEN FOUND THEN 'busy' ELSE 'lost' END;
         RETURN;
     END IF;
-    IF p_cause = 'permanent' OR (p_cause IN ('refused', 'failed', 'rescued') AND a.attempts >= least(a.max_attempts, nullif(p_limit, 0))) THEN
+    IF p_cause = 'rescued' AND was_let_lie(p_id, a.lock_token) THEN
+        PERFORM pg_sleep(0.002);
+        unstarted := has_hands(handed_key(a.lock_token));
+    END IF;
+    IF p_cause = 'permanent' OR (NOT unstarted AND p_cause IN ('refused', 'failed', 'rescued') AND a.attempts >= least(a.max_attempts, nullif(p_limit, 0))) THEN
         UPDATE jobs j SET status = 'FAILED', lock_token = NULL, lease_expires_at = NULL, worker_id = NULL,
                error = left(p_error, 8000), result = j.result || note, finished_at = at, updated_at = at,
                duration_ms = greatest(0, extract(epoch FROM at - j.started_at) * 1000)
@@ -43,7 +48,8 @@ BEGIN
         RETURN;
     END IF;
     -- A release costs no attempt, a replay begins anew.
-    tries := CASE p_cause WHEN 'released' THEN greatest(a.attempts - 1, 0) WHEN 'replayed' THEN 0 ELSE a.attempts END;
+    tries := CASE CASE WHEN unstarted THEN 'released' ELSE p_cause END
+             WHEN 'released' THEN greatest(a.attempts - 1, 0) WHEN 'replayed' THEN 0 ELSE a.attempts END;
     due := at + least(greatest(p_delay_ms, 0), 315360000000) * interval '1 ms';
     IF a.type <> 'PRICE_REFRESH' OR may_return(a.tenant_id, a.catalog_id, p_cause = 'replayed') THEN
         IF return_job(p_id, p_cause = 'replayed', tries, due, p_error, note) THEN

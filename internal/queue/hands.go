@@ -33,7 +33,7 @@ type Handed struct {
 
 var errThroughPooler = errors.New("a pooler answers in the server's place: jobs can't be handed over through it")
 
-// openHands makes sure that there is a session, and returns what a commit has to know to hand this worker a job.
+// open makes sure that there is a session, and returns what a commit has to know to hand this worker a job.
 func (s *Store) openHands(ctx context.Context) (string, error) {
 	if s.hands.conn == nil || s.hands.conn.IsClosed() {
 		if err := s.newHands(ctx); err != nil {
@@ -45,13 +45,6 @@ func (s *Store) openHands(ctx context.Context) (string, error) {
 		"key": s.hands.key, "lease": s.Settings("").Lease.Milliseconds(), "leases": json.RawMessage(s.leases), "ids": min(s.cfg.MaxIDs, mostHandedIDs),
 	})
 	return string(text), err
-}
-
-// checkHands ends a session that does not answer: commits must not be told of one that has gone.
-func (s *Store) checkHands(ctx context.Context) {
-	if s.hands.conn != nil && s.hands.conn.Ping(ctx) != nil {
-		s.CloseHands()
-	}
 }
 
 // mostHandedIDs bounds what the commit of a client is made to look through.

@@ -67,7 +67,6 @@ func (s *Store) WantNotify(ctx context.Context, want, handed bool) (refused, err
 	var how *string
 	if handed && s.cfg.Hands != nil {
 		bounded, end := context.WithTimeout(ctx, handsTimeout)
-		s.checkHands(bounded)
 		text, err := s.openHands(bounded)
 		end()
 		if refused = err; err == nil {
