@@ -41,6 +41,7 @@ var errNoSlot = errors.New("handed over when no slot was free")
 
 // Handed takes note of a job that a commit has handed to a worker.
 func (w *Worker) Handed(h listen.Handed) {
+	w.leases.within(w.handovers.lease) // no look tells of it
 	if h.Worker == w.cfg.ID {
 		w.handovers.mine(h.Job)
 		w.cfg.Bell.Ring(listen.HandedOver)

@@ -7,6 +7,8 @@ import (
 
 // handovers is what the listener has heard of jobs that were handed over. Its methods never block.
 type handovers struct {
+	lease time.Duration // the shortest that a job may have
+
 	mu      sync.Mutex
 	own     []int64
 	unsure  bool // there may be more of them than own

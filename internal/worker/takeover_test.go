@@ -100,3 +100,21 @@ func TestWhatCannotBeTakenOverForNowIsTakenOverLater(t *testing.T) {
 		x.finish(t)
 	})
 }
+
+// The process that was handed the job has died, with its session: the lease counts, and no look has told of it.
+func TestTheLeaseOfAnothersHandedJobIsKnownWithoutALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := beginHanded(t, handle(ok), nil)
+		pass(31 * time.Second) // a sweep has just been
+		for range 3 {
+			id := x.stray()
+			x.mu.Lock()
+			x.rows[id].elsewhere = false
+			x.mu.Unlock()
+			x.w.Handed(listen.Handed{Worker: "another", Job: id})
+			pass(9 * time.Second)
+			x.wantCompleted(t, id)
+		}
+		x.finish(t)
+	})
+}

@@ -97,6 +97,7 @@ func New(cfg Config) (*Worker, error) {
 	w := &Worker{cfg: cfg, store: cfg.Store, log: cfg.Log, slots: newSlots(cfg.Slots), stats: newStats(cfg.Handlers), pace: usualPace()}
 	w.lanes = newConcluder(w)
 	w.leases.poke = make(chan struct{}, 1)
+	w.handovers.lease = w.shortestLease()
 	w.back = make(backClock, 1)
 	w.roster.news = make(chan struct{}, 1)
 	if cfg.ID != "" {
