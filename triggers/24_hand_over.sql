@@ -23,7 +23,7 @@ CREATE OR REPLACE FUNCTION :"schema".taken_key(job bigint) RETURNS bigint
 COMMENT ON FUNCTION :"schema".taken_key IS 'Internal: the lock that says that a job which was handed over has been taken.';
 
 -- hand_over: hands a job that this transaction has inserted to a worker that sleeps, and notifies it. At the commit only, since its
--- lease begins here. At most one job a transaction, and one at a time to each worker: all others go the usual way, by a look that
+-- lease begins here. At most one job a transaction is tried, and one at a time to each worker: all others go the usual way, by a look that
 -- takes many.
 -- returns: false when there is nobody, or the job is none for that: not due, joined already, its ids too many, or an UPDATE of it fails
 -- locks, in this order: hands (tried, shared: who gets it knows that the worker's session is gone), handing (tried), the job's row,
@@ -41,6 +41,7 @@ BEGIN
     IF coalesce(current_setting('notifyworker.handed', true), '') <> '' THEN
         RETURN false;
     END IF;
+    PERFORM set_config('notifyworker.handed', 'tried', true);
     SELECT c.id, c.key, c.hands INTO sleeper
       FROM (SELECT w.id, (w.hands -> 'key')::integer AS key, w.hands FROM workers w
              WHERE w.hands IS NOT NULL AND w.wants_notify AND w.last_beat > at - interval '15 s' ORDER BY random()) c
@@ -61,7 +62,6 @@ BEGIN
     EXCEPTION WHEN OTHERS THEN -- a trigger of the user's refuses it, say: that is no reason not to enqueue it
         RETURN false;
     END;
-    PERFORM set_config('notifyworker.handed', 'true', true);
     PERFORM pg_notify(channel(), format('{"worker":"%s","job":%s}', sleeper.id, p_id));
     RETURN true;
 END $$;
