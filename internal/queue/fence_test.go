@@ -14,15 +14,16 @@ import (
 // impatient is a Store on a session that gives up waiting for a lock, where none should be waited for.
 func (tb table) impatient() *queue.Store {
 	tb.t.Helper()
+	return tb.other(tb.impatientConn(), func(c *queue.Config) { c.WorkerID = workerA })
+}
+
+func (tb table) impatientConn() *pgx.Conn {
+	tb.t.Helper()
 	c := tb.conn()
 	if _, err := c.Exec(tb.t.Context(), `SET lock_timeout = '10s'`); err != nil {
 		tb.t.Fatal(err)
 	}
-	s, err := queue.New(queue.Config{DB: c, WorkerID: workerA})
-	if err != nil {
-		tb.t.Fatal(err)
-	}
-	return s
+	return c
 }
 
 // locked runs f while somebody has locked what the query says.

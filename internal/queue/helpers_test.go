@@ -25,7 +25,12 @@ type table struct {
 
 func newTable(t testing.TB, change ...func(*queue.Config)) table {
 	t.Helper()
-	pool := pgtest.DB(t).Pool(t)
+	return newTableIn(t, pgtest.DB(t), change...)
+}
+
+func newTableIn(t testing.TB, db *pgtest.Database, change ...func(*queue.Config)) table {
+	t.Helper()
+	pool := db.Pool(t)
 	cfg := queue.Config{DB: pool, WorkerID: workerA}
 	for _, c := range change {
 		c(&cfg)

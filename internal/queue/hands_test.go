@@ -1,0 +1,167 @@
+package queue_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"notifyworker/internal/pgtest"
+	"notifyworker/internal/queue"
+	"notifyworker/migrations"
+	"notifyworker/triggers"
+)
+
+func TestAWorkerTakesOnlyWhatIsItsOwn(t *testing.T) {
+	tb := newHandedTable(t)
+	id := tb.handed("t")
+	other := tb.other(tb.pool, withHands)
+	t.Cleanup(other.CloseHands)
+	takesNothing(t, other, id, id+1)
+	if n := tb.takenLocks(); n != 0 {
+		t.Errorf("%d locks are held by a worker that has taken nothing", n)
+	}
+	tb.take(id)
+	takesNothing(t, tb.Store, id+1)
+	if n := tb.takenLocks(); n != 1 {
+		t.Errorf("%d locks are held for one job", n)
+	}
+}
+
+func TestTakingTellsHowMuchOfTheLeaseIsLeft(t *testing.T) {
+	tb := newHandedTable(t)
+	id := tb.handed("t")
+	tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = clock_timestamp() + interval '1 h'`)
+	if left := tb.take(id)[0].Lease; left > time.Hour || left < 50*time.Minute {
+		t.Errorf("%v is left, want an hour", left)
+	}
+	tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = clock_timestamp() - interval '1 h'`)
+	if left := tb.take(id)[0].Lease; left > -time.Hour {
+		t.Errorf("%v is left, want an hour less than nothing", left)
+	}
+}
+
+func TestAJobThatIsOverIsGivenBackByTheNextTake(t *testing.T) {
+	tb := newHandedTable(t)
+	a, b := tb.handed("t"), tb.handed("t")
+	taken := tb.take(a, b)
+	tb.Let(taken[0])
+	if n := tb.takenLocks(); n != 2 {
+		t.Errorf("%d locks, want both until the next take", n)
+	}
+	tb.givesBack()
+	if n := tb.takenLocks(); n != 1 {
+		t.Errorf("%d locks, want that of the job which is not over", n)
+	}
+	tb.givesBack()
+	if n := tb.takenLocks(); n != 1 {
+		t.Errorf("%d locks: one was given back twice", n)
+	}
+	// One that was taken twice is its own until it is let go twice.
+	again := tb.take(b)[0]
+	tb.Let(again)
+	tb.givesBack()
+	if n := tb.takenLocks(); n != 1 {
+		t.Errorf("%d locks, want 1", n)
+	}
+	tb.Let(taken[1])
+	tb.givesBack()
+	if n := tb.takenLocks(); n != 0 {
+		t.Errorf("%d locks, want none", n)
+	}
+}
+
+func TestAWorkerWhoseSessionHasEndedTakesByANewOne(t *testing.T) {
+	tb := newHandedTable(t)
+	a := tb.handed("t")
+	old := tb.take(a)[0]
+	b := tb.handed("t")
+	tb.endHands()
+	if taken, again, err := tb.Take(t.Context(), []int64{b}); err == nil || len(taken)+len(again) > 0 {
+		t.Fatalf("took %+v, again %d, %v by a session that has ended", taken, again, err)
+	}
+	tb.take(b)
+	tb.Let(old) // its lock went with its session: the new one has none to give back
+	tb.givesBack()
+	if n := tb.takenLocks(); n != 1 {
+		t.Errorf("%d locks, want that of the job which was taken anew", n)
+	}
+}
+
+// Whoever looks after a job holds its lock to the end of its transaction.
+func TestAJobThatSomebodyLooksAfterIsAskedForAgain(t *testing.T) {
+	for name, taken := range map[string]bool{"and takes over": true, "in vain": false} {
+		t.Run(name, func(t *testing.T) {
+			tb := newHandedTable(t)
+			a, b := tb.handed("t"), tb.handed("t")
+			tx, err := tb.conn().Begin(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if js, err := tb.other(tx).TakeOver(t.Context(), []int64{a}, 1); err != nil || len(js) != 1 {
+				t.Fatal(js, err)
+			}
+			got, again, err := tb.Take(t.Context(), []int64{a, b})
+			if err != nil || len(got) != 1 || got[0].ID != b || !slices.Equal(again, []int64{a}) {
+				t.Fatalf("took %+v, again %d, %v", got, again, err)
+			}
+			if taken {
+				if err := tx.Commit(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				takesNothing(t, tb.Store, a)
+				return
+			}
+			if err := tx.Rollback(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			tb.take(a)
+		})
+	}
+}
+
+func TestTwoSchemasOfOneDatabaseTakeEachItsOwn(t *testing.T) {
+	db := pgtest.DB(t)
+	if _, err := migrations.Up(t.Context(), db.Conn(t), migrations.Options{Schema: "second", Triggers: triggers.Files}); err != nil {
+		t.Fatal(err)
+	}
+	first := newHandedTableIn(t, db)
+	second := newHandedTableIn(t, db, func(c *queue.Config) { c.Schema = "second" })
+	id := first.handed("t")
+	if other := value[int64](second, `SELECT job_id FROM second.enqueue_job('t')`); other != id {
+		t.Fatalf("the jobs are %d and %d, want one number", id, other)
+	}
+	first.take(id)
+	third := second.other(second.pool, func(c *queue.Config) { c.Schema = "second" })
+	if js, err := third.TakeOver(t.Context(), []int64{id}, 1); err != nil || len(js) != 1 {
+		t.Errorf("took over %+v, %v: that of the first schema was taken", js, err)
+	}
+	takesNothing(t, second.Store, id)
+	second.wants(second.Store)
+	second.take(value[int64](second, `SELECT job_id FROM second.enqueue_job('t')`)) // not even its lock is the other's
+}
+
+func TestMineIsWhatRunsForThisWorker(t *testing.T) {
+	tb := newHandedTable(t)
+	mine := func(want ...int64) {
+		t.Helper()
+		if got, err := tb.Mine(t.Context()); err != nil || !slices.Equal(got, want) {
+			t.Errorf("got %d, %v, want %d", got, err, want)
+		}
+	}
+	mine()
+	a, b, c := tb.handed("t"), tb.handed("t"), tb.handed("t")
+	mine(a, b, c)
+	tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = clock_timestamp() - interval '1 ms' WHERE id = $1`, b)
+	mine(a, c)
+	if js, err := tb.other(tb.pool).TakeOver(t.Context(), []int64{a}, 1); err != nil || len(js) != 1 {
+		t.Fatal(js, err)
+	}
+	mine(c)
+	h := tb.take(c)[0]
+	mine(c)
+	if _, err := tb.Complete(t.Context(), []queue.Completion{{ID: c, Token: h.Token}}); err != nil {
+		t.Fatal(err)
+	}
+	tb.exec(`SELECT notifyworker.enqueue_job('t', delay => '1 h')`)
+	mine()
+}
