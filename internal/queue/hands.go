@@ -33,7 +33,22 @@ type Handed struct {
 
 var errThroughPooler = errors.New("a pooler answers in the server's place: jobs can't be handed over through it")
 
-// open makes sure that there is a session, and returns what a commit has to know to hand this worker a job.
+// askHands is openHands when nothing was heard of the session for a while. A commit finds nobody behind one that has ended.
+func (s *Store) askHands(ctx context.Context) (string, error) {
+	ctx, done := context.WithTimeout(ctx, handsTimeout)
+	defer done()
+	if s.hands.conn != nil {
+		ping, end := context.WithTimeout(ctx, pingTimeout)
+		err := s.hands.conn.Ping(ping)
+		end()
+		if err != nil {
+			s.CloseHands()
+		}
+	}
+	return s.openHands(ctx)
+}
+
+// openHands makes sure that there is a session, and returns what a commit has to know to hand this worker a job.
 func (s *Store) openHands(ctx context.Context) (string, error) {
 	if s.hands.conn == nil || s.hands.conn.IsClosed() {
 		if err := s.newHands(ctx); err != nil {

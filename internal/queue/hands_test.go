@@ -87,6 +87,16 @@ func TestAWorkerWhoseSessionHasEndedTakesByANewOne(t *testing.T) {
 	}
 }
 
+func TestAWorkerWhoseSessionHasEndedIsHandedJobsAgainWhenItSaysSo(t *testing.T) {
+	tb := newHandedTable(t)
+	tb.endHands()
+	if got := tb.status(value[int64](tb, `SELECT job_id FROM notifyworker.enqueue_job('t')`)); got != "PENDING" {
+		t.Errorf("it is %s, and nobody could take it over", got)
+	}
+	tb.wants(tb.Store)
+	tb.take(tb.handed("t"))
+}
+
 // Whoever looks after a job holds its lock to the end of its transaction.
 func TestAJobThatSomebodyLooksAfterIsAskedForAgain(t *testing.T) {
 	for name, taken := range map[string]bool{"and takes over": true, "in vain": false} {

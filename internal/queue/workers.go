@@ -66,9 +66,7 @@ func (s *Store) WantNotify(ctx context.Context, want, handed bool) (refused, err
 	defer done()
 	var how *string
 	if handed && s.cfg.Hands != nil {
-		bounded, end := context.WithTimeout(ctx, handsTimeout)
-		text, err := s.openHands(bounded)
-		end()
+		text, err := s.askHands(ctx)
 		if refused = err; err == nil {
 			how = &text
 		}
