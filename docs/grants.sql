@@ -25,8 +25,8 @@ GRANT EXECUTE ON FUNCTION :"schema".enqueue_price_refresh, :"schema".enqueue_pri
                           :"schema".enqueue_job
    TO notifyworker_client;
 GRANT EXECUTE ON FUNCTION :"schema".add_price_refresh, :"schema".check_request, :"schema".check_catalog_id,
-                          :"schema".check_product_ids, :"schema".check_full, :"schema".catalog_stripe, :"schema".take_creating, :"schema".announce,
-                          :"schema".channel, :"schema".job_is_sound, :"schema".addition_is_sound, :"schema".broken_rule
+                          :"schema".check_product_ids, :"schema".check_full, :"schema".catalog_stripe, :"schema".take_creating,
+                          :"schema".job_is_sound, :"schema".addition_is_sound, :"schema".broken_rule
    TO notifyworker_client;
 GRANT SELECT (id, tenant_id, type, catalog_id, status) ON :"schema".jobs TO notifyworker_client;
 GRANT INSERT (tenant_id, type, operated_by, trace_id, config, attempts, max_attempts, run_after) ON :"schema".jobs TO notifyworker_client;
@@ -34,4 +34,6 @@ GRANT INSERT (tenant_id, catalog_id, product_ids, full_refresh, marked, from_job
               max_attempts, run_after) ON :"schema".job_additions TO notifyworker_client;
 GRANT USAGE ON SEQUENCE :"schema".jobs_id_seq TO notifyworker_client;
 GRANT SELECT (id) ON :"schema".tenants TO notifyworker_client;
-GRANT SELECT (wants_notify, last_beat) ON :"schema".workers TO notifyworker_client;
+-- What the triggers that tell workers needed of the client before they ran with their owner's rights.
+REVOKE SELECT (wants_notify, last_beat) ON :"schema".workers FROM notifyworker_client;
+REVOKE EXECUTE ON FUNCTION :"schema".announce, :"schema".channel FROM notifyworker_client;

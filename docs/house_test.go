@@ -31,6 +31,9 @@ func newHouse(t *testing.T, schema string) house {
 	h.must(admin, read(t, "roles.sql"))
 	h.migrate()
 	owner := h.login("notifyworker_owner")
+	// What an earlier version's grants gave.
+	h.must(owner, `GRANT SELECT (wants_notify, last_beat) ON :"schema".workers TO notifyworker_client`)
+	h.must(owner, `GRANT EXECUTE ON FUNCTION :"schema".announce, :"schema".channel TO notifyworker_client`)
 	h.must(owner, read(t, "grants.sql"))
 	h.must(owner, read(t, "grants.sql"))
 	h.must(admin, "CREATE ROLE api LOGIN; GRANT notifyworker_client TO api; CREATE ROLE support LOGIN; GRANT notifyworker_reader TO support; CREATE ROLE stranger LOGIN")
@@ -86,6 +89,27 @@ func (h house) denied(conn *pgx.Conn, statements ...string) {
 	}
 }
 
+// store is a Store of the worker's role, which commits can hand jobs to.
+func (h house) store(id string) *queue.Store {
+	h.t.Helper()
+	cfg, err := pgxpool.ParseConfig(h.server.SocketURL("postgres"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	cfg.ConnConfig.User = "notifyworker_worker"
+	pool, err := pgxpool.NewWithConfig(h.t.Context(), cfg)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(pool.Close)
+	s, err := queue.New(queue.Config{DB: pool, WorkerID: id, Schema: h.schema, Hands: cfg.ConnConfig.Copy()})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(s.CloseHands)
+	return s
+}
+
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
 	return line
@@ -98,21 +122,7 @@ func TestAClientThatForgesAdditionsStopsNobody(t *testing.T) {
 	h.must(api, `SELECT :"schema".enqueue_price_refresh('c', '["p1"]'), :"schema".enqueue_job('other')`)
 	h.must(api, `INSERT INTO :"schema".job_additions (tenant_id, catalog_id, product_ids, marked, job_id) VALUES ('`+queue.DefaultTenant+`', 'forged', '["x"]', true, 1)`)
 	h.must(api, `INSERT INTO :"schema".job_additions (tenant_id, catalog_id, product_ids, from_job_id) VALUES ('`+queue.DefaultTenant+`', 'c', '[{}]', 2)`)
-	cfg, err := pgxpool.ParseConfig(h.server.SocketURL("postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.ConnConfig.User = "notifyworker_worker"
-	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	s, err := queue.New(queue.Config{DB: pool, WorkerID: "aaaaaaaa-0000-4000-8000-000000000001"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := s.Reserve(t.Context(), 10)
+	r, err := h.store("aaaaaaaa-0000-4000-8000-000000000001").Reserve(t.Context(), 10)
 	if err != nil || len(r.Jobs) != 2 || r.Poisoned == nil {
 		t.Fatalf("reserved %d jobs, reported %v, %v", len(r.Jobs), r.Poisoned, err)
 	}

@@ -17,6 +17,7 @@ import (
 func TestTheRolesCanDoTheirPartAndNothingElse(t *testing.T) {
 	h := newHouse(t, migrations.DefaultSchema)
 	t.Run("client", func(t *testing.T) { h.client(t) })
+	t.Run("handing over", func(t *testing.T) { h.handing(t) })
 	t.Run("worker", func(t *testing.T) { h.worker(t) })
 	t.Run("reader", func(t *testing.T) { h.reader(t) })
 	t.Run("owner", func(t *testing.T) { h.owner(t) })
@@ -26,6 +27,7 @@ func TestTheRolesCanDoTheirPartAndNothingElse(t *testing.T) {
 func TestTheRolesWorkInASchemaOfAnyName(t *testing.T) {
 	h := newHouse(t, "Prix-2")
 	h.must(h.login("api"), `SELECT :"schema".enqueue_price_refresh('c', '["p"]')`)
+	t.Run("handing over", func(t *testing.T) { h.handing(t) })
 	h.must(h.login("notifyworker_worker"), `SELECT * FROM :"schema".reserve(1, gen_random_uuid(), 1000)`)
 	h.must(h.login("support"), `SELECT * FROM :"schema".jobs`)
 }
@@ -62,7 +64,7 @@ func (h house) client(t *testing.T) {
 	}
 	h.denied(api,
 		`SELECT config FROM :"schema".jobs`, `SELECT result FROM :"schema".jobs`, `SELECT lock_token FROM :"schema".jobs`,
-		`SELECT * FROM :"schema".job_additions`, `SELECT * FROM :"schema".refreshes`, `SELECT host FROM :"schema".workers`, `SELECT name FROM :"schema".tenants`,
+		`SELECT * FROM :"schema".job_additions`, `SELECT * FROM :"schema".refreshes`, `SELECT name FROM :"schema".tenants`,
 		`SELECT * FROM :"schema".schema_version`,
 		`UPDATE :"schema".jobs SET run_after = now()`, `DELETE FROM :"schema".jobs`, `DELETE FROM :"schema".job_additions`, `UPDATE :"schema".workers SET wants_notify = false`,
 		`INSERT INTO :"schema".jobs (type, status) VALUES ('x', 'FAILED')`, `INSERT INTO :"schema".jobs (type, result) VALUES ('x', '{}')`,
@@ -74,6 +76,8 @@ func (h house) client(t *testing.T) {
 		`DO $$ BEGIN LOCK TABLE :"schema".seat_1 IN ACCESS SHARE MODE; END $$`, `SELECT :"schema".take_seat()`, `SELECT :"schema".fill_seats(true)`,
 		`CREATE TABLE :"schema".mine (n integer)`, `DROP TABLE :"schema".jobs`, `TRUNCATE :"schema".jobs`,
 	)
+	h.deniedWorkers(api)
+	h.deniedHands(api)
 }
 
 func (h house) worker(t *testing.T) {
@@ -204,6 +208,7 @@ func (h house) reader(t *testing.T) {
 		`INSERT INTO :"schema".jobs (type) VALUES ('x')`, `UPDATE :"schema".jobs SET run_after = now()`, `DELETE FROM :"schema".jobs`,
 		`SELECT FROM :"schema".jobs FOR UPDATE`,
 	)
+	h.deniedHands(support)
 }
 
 func (h house) owner(t *testing.T) {

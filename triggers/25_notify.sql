@@ -43,9 +43,12 @@ COMMENT ON FUNCTION :"schema".announce IS 'Notifies this schema''s channel of a 
 -- announce_work: a commit with a job that is PENDING from now on, or due earlier, or with a marked addition, which no waiting job
 -- has announced, notifies if a worker wants to be told, or may be about to. One function does it all, as a call of another one
 -- costs each enqueue more than what it asks.
--- locks: barrier (tried, shared)
+--
+-- It runs with the rights of its owner: who may enqueue need not be able to change jobs, or to see workers, for the job to be handed
+-- over. Nobody else may put it on a table of theirs.
+-- locks: barrier (tried, shared), and those of hand_over
 CREATE OR REPLACE FUNCTION :"schema".announce_work() RETURNS trigger
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = :"schema", pg_temp AS $$
 BEGIN
     IF TG_TABLE_NAME = 'jobs' THEN
         IF NEW.status <> 'PENDING' OR (OLD.status = 'PENDING' AND NEW.run_after >= OLD.run_after) THEN
@@ -72,6 +75,7 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
+REVOKE ALL ON FUNCTION :"schema".announce_work FROM PUBLIC;
 COMMENT ON FUNCTION :"schema".announce_work IS 'Trigger: announces a job or a marked addition when a worker sleeps.';
 
 -- Deferred to the commit: the barrier is held for the commit alone, never for the length of a client's transaction. Their
