@@ -1,7 +1,9 @@
 package queue_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,10 +54,13 @@ func TestAJobThatIsOverIsGivenBackByTheNextTake(t *testing.T) {
 	if n := tb.takenLocks(); n != 1 {
 		t.Errorf("%d locks, want that of the job which is not over", n)
 	}
+	tb.take(a)
 	tb.givesBack()
-	if n := tb.takenLocks(); n != 1 {
-		t.Errorf("%d locks: one was given back twice", n)
+	if n := tb.takenLocks(); n != 2 {
+		t.Errorf("%d locks, want 2: one that was taken anew was given back again", n)
 	}
+	tb.Let(taken[0])
+	tb.givesBack()
 	// One that was taken twice is its own until it is let go twice.
 	again := tb.take(b)[0]
 	tb.Let(again)
@@ -79,11 +84,38 @@ func TestAWorkerWhoseSessionHasEndedTakesByANewOne(t *testing.T) {
 	if taken, again, err := tb.Take(t.Context(), []int64{b}); err == nil || len(taken)+len(again) > 0 {
 		t.Fatalf("took %+v, again %d, %v by a session that has ended", taken, again, err)
 	}
-	tb.take(b)
-	tb.Let(old) // its lock went with its session: the new one has none to give back
+	tb.take(a, b)
+	tb.Let(old) // that lock went with its session: the new one's is not given back for it
 	tb.givesBack()
-	if n := tb.takenLocks(); n != 1 {
-		t.Errorf("%d locks, want that of the job which was taken anew", n)
+	if n := tb.takenLocks(); n != 2 {
+		t.Errorf("%d locks, want those of the jobs that were taken anew", n)
+	}
+}
+
+// The locks of a session are not undone with the statement that took them.
+func TestWhenTakingFailsNothingWasTaken(t *testing.T) {
+	tb := newHandedTable(t)
+	a, b := tb.handed("t"), tb.handed("t")
+	key := value[string](tb, `SELECT pg_get_functiondef('notifyworker.taken_key(bigint)'::regprocedure)`)
+	tb.exec(strings.Replace(key, "(job,", fmt.Sprintf("(job + 0 / (job - %d),", b), 1))
+	if taken, again, err := tb.Take(t.Context(), []int64{a, b}); err == nil || len(taken)+len(again) > 0 {
+		t.Fatalf("took %+v, again %d, %v", taken, again, err)
+	}
+	tb.exec(key)
+	var taken []queue.Handed
+	for again := []int64{a}; len(again) > 0; { // until the server has ended the session
+		var err error
+		if taken, again, err = tb.Take(t.Context(), []int64{a}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(taken) != 1 {
+		t.Fatalf("took %+v", taken)
+	}
+	tb.Let(taken[0])
+	tb.givesBack()
+	if n := tb.takenLocks(); n != 0 {
+		t.Errorf("%d locks are left", n)
 	}
 }
 

@@ -79,6 +79,14 @@ func TestAJobIsNotTakenOverFromWhoHasIt(t *testing.T) {
 			tb.exec(`UPDATE notifyworker.jobs SET run_after = now()`)
 			return tb.one().ID
 		},
+		"it was reserved by a look, under a token that ends like a session's key": func(tb table) int64 {
+			tb.exec(`SELECT notifyworker.enqueue_job('t', delay => '1 h')`)
+			tb.exec(`UPDATE notifyworker.jobs SET run_after = now()`)
+			id := tb.one().ID
+			tb.exec(`UPDATE notifyworker.jobs SET lock_token = (left(lock_token::text, 28) ||
+				(SELECT lpad(to_hex((hands -> 'key')::integer), 8, '0') FROM notifyworker.workers))::uuid`)
+			return id
+		},
 		"it waits": func(tb table) int64 {
 			return value[int64](tb, `SELECT job_id FROM notifyworker.enqueue_job('t', delay => '1 h')`)
 		},
