@@ -174,7 +174,7 @@ var rows = []mutation{
 	},
 	{
 		what: "a look back sees what waits", file: backSQL, in: queueTests, run: `TestALookBack`,
-		old: "j.status = 'PENDING' AND j.run_after <= e.at", new: "j.run_after <= e.at",
+		old: "j.status = 'PENDING' AND j.run_after >= $1", new: "j.run_after >= $1",
 	},
 	{
 		what: "a look back finds the longest due job", file: backSQL, in: queueTests, run: `TestALookBack`,
@@ -182,7 +182,19 @@ var rows = []mutation{
 	},
 	{
 		what: "a look back moves on no further than looks in between reach", file: backSQL, in: queueTests, run: `TestALookBack`,
-		old: "SELECT clock_timestamp() - $1 * interval '1 ms' AS at", new: "SELECT clock_timestamp() AS at",
+		old: "clock_timestamp() - $3 * interval '1 ms'", new: "clock_timestamp() - 0 * $3 * interval '1 ms'",
+	},
+	{
+		what: "a look in between starts where it is told to", file: backSQL, in: queueTests, run: `TestWhileLooksAreSlow`,
+		old: "j.run_after >= $1 AND", new: "",
+	},
+	{
+		what: "a look in between ends where the others start", file: backSQL, in: queueTests, run: `TestALookInBetween`,
+		old: "AND j.lease_expires_at < e.at", new: "",
+	},
+	{
+		what: "a look in between tells of a lease that has ended", file: backSQL, in: queueTests, run: `TestALookInBetween`,
+		old: "lease.lease_expires_at IS NOT NULL", new: "false",
 	},
 	{
 		what: "a look tells when the next lease of a refresh ends", file: reserveSQL, in: queueTests, run: `TestALookTellsWhenTheNextLeaseOfARefresh`,

@@ -11,7 +11,8 @@ func (s *Store) LooksAreSlow(between, back time.Duration) {
 	s.looks.mu.Lock()
 	defer s.looks.mu.Unlock()
 	now := time.Now()
-	s.looks.slow, s.looks.between, s.looks.back = slowRow, now.Add(between), now.Add(back)
+	s.looks.slow = slowRow
+	s.looks.between, s.looks.back = turn{now.Add(between), true}, turn{now.Add(back), true}
 }
 
 // LooksAreFull says whether all of the store's looks are full ones.

@@ -4,23 +4,48 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// LookBack looks for a job that has been due for so long that Reserve's looks start behind it, and has the next Reserve start
-// there. It says whether there is one. It does nothing before its time has come, see Reservation. It reads what nobody else
-// has to read any more, which can take seconds: it is for a goroutine that has time, and one call at a time is enough.
-func (s *Store) LookBack(ctx context.Context) (found bool, err error) {
-	if !s.looks.lookBack() {
-		return false, nil
+// Behind is what lies behind the place where Reserve's looks start.
+type Behind struct {
+	Job   bool      // a job is due there: the next Reserve starts at it
+	Lease bool      // a job's lease has ended there, and Reserve does not tell of it any more
+	Again time.Time // when to look again; zero: when a Reservation says so
+}
+
+// LookBetween looks for a job that committed late, but less than half a minute, or whose lease has ended. LookBetween and
+// LookBack take nothing and hold up no Reserve. They do nothing before their time has come, see Reservation. Each is for a
+// goroutine of its own, one call at a time: LookBack takes longer than a job may wait for LookBetween.
+func (s *Store) LookBetween(ctx context.Context) (Behind, error) {
+	return s.lookBehind(ctx, between)
+}
+
+// LookBack looks for a job that has been due for longer than that. It reads what nobody else has to read any more, which can
+// take seconds.
+func (s *Store) LookBack(ctx context.Context) (Behind, error) {
+	return s.lookBehind(ctx, full)
+}
+
+func (s *Store) lookBehind(ctx context.Context, r reach) (b Behind, err error) {
+	defer func() { b.Again = s.looks.whenBehind(r) }()
+	k, to, ok := s.looks.behind(r)
+	if !ok {
+		return b, nil
 	}
 	ctx, done := s.bound(ctx)
 	defer done()
 	var edge time.Time
 	var due *time.Time
 	var ms float64 // by the server, as in Reserve: the network has no part in it
-	if err := s.cfg.DB.QueryRow(ctx, s.sql.lookBack, float64(lateForBetween.Milliseconds())).Scan(&edge, &due, &ms); err != nil {
+	upTo := pgtype.Timestamptz{Time: to, Valid: !to.IsZero()}
+	err = s.cfg.DB.QueryRow(ctx, s.sql.lookBack, k.timestamp(), upTo, float64(lateForBetween.Milliseconds())).Scan(&edge, &due, &b.Lease, &ms)
+	if err != nil {
+		s.looks.failed(r)
 		s.redial(err)
-		return false, fmt.Errorf("look back: %w", err)
+		return b, fmt.Errorf("look back: %w", err)
 	}
-	return s.looks.lookedBack(edge, due, time.Duration(ms*float64(time.Millisecond))), nil
+	b.Job = s.looks.lookedBehind(r, edge, due, time.Duration(ms*float64(time.Millisecond)))
+	return b, nil
 }

@@ -25,13 +25,28 @@ func (tb table) reserves(what string, id int64) queue.Reservation {
 	return r
 }
 
-func (tb table) lookBack() bool {
+func (tb table) lookBetween() queue.Behind {
 	tb.t.Helper()
-	found, err := tb.LookBack(tb.t.Context())
+	b, err := tb.LookBetween(tb.t.Context())
 	if err != nil {
 		tb.t.Fatal(err)
 	}
-	return found
+	return b
+}
+
+func (tb table) lookBack() bool {
+	tb.t.Helper()
+	b, err := tb.LookBack(tb.t.Context())
+	if err != nil {
+		tb.t.Fatal(err)
+	}
+	return b.Job
+}
+
+// within says whether it is a time from now on, but no later than in d.
+func within(at time.Time, d time.Duration) bool {
+	left := time.Until(at)
+	return !at.IsZero() && left > 0 && left <= d
 }
 
 // While full looks are slow, a look starts near the last jobs found. A job whose transaction took some seconds waits for the
@@ -49,29 +64,31 @@ func TestWhileLooksAreSlowAJobThatCommittedLateWaitsForALookThatReachesIt(t *tes
 			tb.LooksAreSlow(time.Hour, time.Hour)
 			early, recent := due(tb, late.by), due(tb, "0.2 s")
 			r := tb.reserves("a look near the last jobs", recent)
-			if r.NextDue < 0 || r.NextDue > time.Hour || r.LookBack <= 0 || r.LookBack > time.Hour {
-				t.Errorf("next due in %s, look back in %s: the looks that reach further are not announced", r.NextDue, r.LookBack)
+			if !within(r.LookBetween, time.Hour) || !within(r.LookBack, time.Hour) {
+				t.Errorf("look between at %s, look back at %s: the looks that reach further are not announced", r.LookBetween, r.LookBack)
 			}
-			if r = tb.reserve(5); len(r.Jobs) != 0 || r.NextDue < 0 || r.LookBack <= 0 {
+			r = tb.reserve(5)
+			if len(r.Jobs) != 0 || r.NextDue >= 0 || !within(r.LookBetween, time.Hour) || !within(r.LookBack, time.Hour) {
 				t.Errorf("got %+v, want no job, and the times of the looks that reach further", r)
 			}
 			if !r.LastFrom.After(time.Now().Add(-time.Hour)) {
 				t.Errorf("the look before is said to have started at %s", r.LastFrom)
 			}
-			if tb.lookBack() {
-				t.Error("looked back before it was time")
+			if b := tb.lookBetween(); b.Job || !within(b.Again, time.Hour) || tb.lookBack() {
+				t.Errorf("looked further before it was time, or got %+v", b)
 			}
 
 			tb.LooksAreSlow(-time.Second, time.Hour) // the look in between is due
+			b := tb.lookBetween()
+			if b.Job == late.back || b.Lease || !b.Again.IsZero() {
+				t.Errorf("got %+v: what it has not seen is not for another one", b)
+			}
 			if !late.back {
-				tb.reserves("a look in between", early)
+				tb.reserves("the look after it", early)
 				return
 			}
-			if r = tb.reserve(5); len(r.Jobs) != 0 {
-				t.Fatalf("a look in between reserved %+v", r.Jobs)
-			}
-			if r.NextDue >= 0 {
-				t.Errorf("the next look in %s: what it has not seen is not for another one", r.NextDue)
+			if r = tb.reserve(5); len(r.Jobs) != 0 || !within(r.LookBetween, 2*time.Second) {
+				t.Fatalf("the look after it reserved %+v", r)
 			}
 			tb.LooksAreSlow(time.Hour, -time.Second) // the look back is due
 			if !tb.lookBack() {
@@ -101,7 +118,14 @@ func TestTheLookAfterTheBarrierIsOneInBetween(t *testing.T) {
 	if ok, err := tb.Barrier(t.Context()); err != nil || !ok {
 		t.Fatal(ok, err)
 	}
-	tb.reserves("the look", early)
+	r := tb.reserves("the look", early)
+	if !r.LookBetween.IsZero() || r.LookBack.IsZero() {
+		t.Errorf("look between at %s, look back at %s: want the latter alone", r.LookBetween, r.LookBack)
+	}
+	due(tb, "25 s")
+	if r = tb.reserve(5); len(r.Jobs) != 0 || r.LookBetween.IsZero() {
+		t.Errorf("got %+v of the look after it, want one near the last jobs", r)
+	}
 }
 
 // Among live rows alone every look is a full one, and nobody needs to look back.
@@ -112,30 +136,36 @@ func TestQuickLooksAreFull(t *testing.T) {
 		tb.one()
 		early := due(tb, "1 minute")
 		r := tb.reserves("a full look", early)
-		if r.LookBack != 0 || !r.LastFrom.IsZero() {
-			t.Fatalf("look back in %s, the look before started at %s: want neither", r.LookBack, r.LastFrom)
+		if !r.LookBetween.IsZero() || !r.LookBack.IsZero() || !r.LastFrom.IsZero() {
+			t.Fatalf("look between at %s, look back at %s, the look before started at %s: want none", r.LookBetween, r.LookBack, r.LastFrom)
 		}
 	}
-	if tb.lookBack() {
-		t.Error("looked back")
+	if b := tb.lookBetween(); b != (queue.Behind{}) || tb.lookBack() {
+		t.Error("looked further")
 	}
 }
 
 // A lease that ended before the place is told by the next look in between.
-func TestASlowLookSeesTheLeasesOfRecentJobs(t *testing.T) {
+func TestALookInBetweenTellsOfALeaseThatEnded(t *testing.T) {
 	tb := newTable(t, func(c *queue.Config) {
 		c.Types = map[string]queue.TypeSettings{"": {Lease: 5 * time.Second}}
 	})
 	due(tb, "0 s")
 	tb.one()
-	tb.LooksAreSlow(time.Hour, time.Hour)
+	tb.LooksAreSlow(-time.Second, time.Hour)
 	if r := tb.reserve(5); r.NextLease <= 0 || r.NextLease > 5*time.Second {
 		t.Errorf("the next lease ends in %s, want one within 5 s", r.NextLease)
 	}
+	if b := tb.lookBetween(); b.Lease {
+		t.Errorf("got %+v, but no lease has ended", b)
+	}
 	tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = lease_expires_at - interval '20 s'`)
+	if r := tb.reserve(5); r.NextLease >= 0 {
+		t.Errorf("the next lease ends in %s: the test has not shown what it should", r.NextLease)
+	}
 	tb.LooksAreSlow(-time.Second, time.Hour)
-	if r := tb.reserve(5); r.NextLease != 0 {
-		t.Errorf("the next lease ends in %s, want one that has ended", r.NextLease)
+	if b := tb.lookBetween(); !b.Lease || b.Job {
+		t.Errorf("got %+v, want a lease that has ended", b)
 	}
 }
 

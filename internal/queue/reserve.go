@@ -25,9 +25,9 @@ type Reservation struct {
 	// Poisoned is the error that one of the due jobs raised: it was passed over and stays PENDING, or its ids were more than
 	// one row can hold, and it was taken with some of them.
 	Poisoned error
-	// LookBack is how long until LookBack should be called: this look may have started behind a job that is due. It is 0 when
-	// that is not needed.
-	LookBack time.Duration
+	// LookBetween and LookBack are when the calls of these names should be made: looks may have started behind a job that is
+	// due. Zero when that is not needed.
+	LookBetween, LookBack time.Time
 	// LastFrom is the due time at which the look before this one started: what was due earlier it could not see. It is zero
 	// when that look saw everything, and at the first one.
 	LastFrom time.Time
@@ -90,15 +90,12 @@ func (s *Store) lookFor(ctx context.Context, n int, brief bool) (Reservation, er
 		r.Poisoned = fmt.Errorf("reserve: %w", cause)
 	}
 	r.LastFrom = s.looks.looked(start, r.Jobs, r.look)
-	r.LookBack = s.looks.untilBack()
+	r.LookBetween, r.LookBack = s.looks.whenBehind(between), s.looks.whenBehind(full)
 	r.Brief = brief && !r.told && len(r.Jobs) < n
 	if len(r.Jobs) > 0 {
 		s.empty.n.Store(0)
 	} else if r.NextDue == 0 {
 		r.NextDue = s.empty.wait()
-	}
-	if len(r.Jobs) < n && !r.Brief {
-		r.NextDue = s.looks.unseen(start, r.NextDue)
 	}
 	return r, nil
 }

@@ -8,7 +8,7 @@
 // idle.go), and leaves its seat among those who listen when it is full (place.go); a goroutine for each job that runs
 // (dispatch.go); the concluder writes what became of them, many at a time when there are many (concluder.go); the heartbeat
 // keeps the leases (heartbeat.go); beat and maintenance tell the others that this worker lives and pick up what dead ones left
-// (beat.go, maintain.go). At the end, drain (drain.go).
+// (beat.go, maintain.go); two more look for what the loop's looks don't reach (lookback.go). At the end, drain (drain.go).
 //
 // It knows no SQL: a Store does, which package queue has. Wake-ups come by a listen.Doorbell.
 package worker

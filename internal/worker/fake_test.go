@@ -49,9 +49,12 @@ type fakeStore struct {
 	notices    int // beats that told the others
 	beats      []time.Time
 	leased     []time.Time   // calls of Extend
-	back       time.Duration // what Reserve says of the next look back
+	between    time.Duration // how long until the next look in between, as Reserve says; 0: none is needed
+	back       time.Duration // … and the next look back
 	backTakes  time.Duration // how much longer it takes than other calls
 	hidden     bool          // looks see nothing of what waits
+	far        bool          // and only a look back does
+	unseen     bool          // a lease has ended that looks don't see
 	hands      bool          // commits hand jobs to the worker
 	noHands    error         // why they can't
 	hand       func(int64)   // tells the worker of a job that it was handed; nil: nobody does
@@ -158,7 +161,7 @@ func (f *fakeStore) Reserve(ctx context.Context, n int) (queue.Reservation, erro
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
-	r := queue.Reservation{NextDue: -1, NextLease: -1, LookBack: f.back, LastFrom: f.from}
+	r := queue.Reservation{NextDue: -1, NextLease: -1, LookBetween: within(f.between), LookBack: within(f.back), LastFrom: f.from}
 	f.from = time.Time{}
 	if f.hidden {
 		f.from = now
@@ -263,22 +266,43 @@ func (f *fakeStore) TakeOver(ctx context.Context, ids []int64, n int) (out []que
 
 func (f *fakeStore) CloseHands() {}
 
-// LookBack has the looks see again what waits.
-func (f *fakeStore) LookBack(ctx context.Context) (bool, error) {
-	if err := f.call(ctx, "LookBack"); err != nil {
-		return false, err
+// within is when so much time has passed, the zero time for none.
+func within(d time.Duration) time.Time {
+	if d == 0 {
+		return time.Time{}
 	}
-	if !sleep(ctx, f.backTakes) {
-		return false, ctx.Err()
-	}
-	return f.show(), nil
+	return time.Now().Add(d)
 }
 
-// hide has looks start behind all that waits.
-func (f *fakeStore) hide() {
+// LookBetween has the looks see again what waits, unless it lies further back.
+func (f *fakeStore) LookBetween(ctx context.Context) (queue.Behind, error) {
+	if err := f.call(ctx, "LookBetween"); err != nil {
+		return queue.Behind{Again: within(f.between)}, err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.hidden = true
+	b := queue.Behind{Job: f.hidden && !f.far, Lease: f.unseen}
+	f.hidden, f.unseen = f.hidden && f.far, false
+	return b, nil
+}
+
+// LookBack has the looks see again what waits.
+func (f *fakeStore) LookBack(ctx context.Context) (queue.Behind, error) {
+	again := within(f.back)
+	if err := f.call(ctx, "LookBack"); err != nil {
+		return queue.Behind{Again: again}, err
+	}
+	if !sleep(ctx, f.backTakes) {
+		return queue.Behind{Again: again}, ctx.Err()
+	}
+	return queue.Behind{Job: f.show()}, nil
+}
+
+// hide has looks start behind all that waits; far, also those in between.
+func (f *fakeStore) hide(far bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hidden, f.far = true, far
 }
 
 // show ends that, and says whether it was so.

@@ -5,39 +5,38 @@ import (
 	"time"
 
 	"notifyworker/internal/listen"
+	"notifyworker/internal/queue"
 )
 
-// backClock holds how long until the next look back. It has room for one: the look that follows tells the next.
-type backClock chan time.Duration
-
-func (c backClock) in(d time.Duration) {
-	select {
-	case c <- d:
-	default:
-	}
-}
-
-// lookBack looks, when it is time, for what the loop's looks don't reach, until the stop. It can take seconds, which the loop
-// must not wait for.
-func (w *Worker) lookBack(ctx context.Context) {
+// behind looks for what the loop's looks don't reach, when the clock says so, until the stop. The loop must not wait for that,
+// nor may the looks that take milliseconds wait for those that take seconds: each kind has its goroutine.
+func (w *Worker) behind(ctx context.Context, clock *soonest, look func(context.Context) (queue.Behind, error), doing string) {
 	var looking trouble
+	alarm := time.NewTimer(clock.wait())
+	defer alarm.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case d := <-w.back:
-			if !sleep(ctx, d) {
-				return
-			}
+		case <-clock.poke:
+			alarm.Reset(clock.wait())
+			continue
+		case <-alarm.C:
 		}
+		clock.passed()
 		sctx, done := context.WithTimeout(ctx, statementTimeout)
-		found, err := w.store.LookBack(sctx)
+		found, err := look(sctx)
 		done()
 		if ctx.Err() == nil && looking.changed(err) {
-			w.logTrouble(err, "look for jobs that have been due for long")
+			w.logTrouble(err, doing)
 		}
-		if found {
+		if found.Lease {
+			w.leases.within(0)
+		}
+		if found.Job {
 			w.cfg.Bell.Ring(listen.Nudged)
 		}
+		clock.by(found.Again)
+		alarm.Reset(clock.wait())
 	}
 }

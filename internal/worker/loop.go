@@ -112,9 +112,8 @@ func (r *reserving) step() time.Duration {
 	if trusted && r.causes.Only(listen.Poll) {
 		r.missed(res)
 	}
-	if res.LookBack > 0 {
-		r.back.in(res.LookBack)
-	}
+	r.between.by(res.LookBetween)
+	r.back.by(res.LookBack)
 	r.quiet.looked(len(res.Jobs), r.causes)
 	r.causes = 0
 	if len(res.Jobs) >= free {

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"notifyworker/internal/listen"
@@ -18,10 +17,7 @@ const (
 // leaseClock remembers when the next lease known to the loop ends. A single time: the look that follows a rescue tells the
 // one after it.
 type leaseClock struct {
-	poke chan struct{} // has room for one: at was moved
-
-	mu   sync.Mutex
-	at   time.Time // zero: none known
+	soonest
 	last time.Time // when a lease was last looked after
 }
 
@@ -29,29 +25,11 @@ type leaseClock struct {
 func (c *leaseClock) within(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
-	at := now.Add(d + time.Millisecond + rand.N(rescueSpread))
-	if soonest := c.last.Add(rescueGap); at.Before(soonest) {
-		at = soonest
+	at := time.Now().Add(d + time.Millisecond + rand.N(rescueSpread))
+	if earliest := c.last.Add(rescueGap); at.Before(earliest) {
+		at = earliest
 	}
-	if !c.at.IsZero() && !at.Before(c.at) {
-		return
-	}
-	c.at = at
-	select {
-	case c.poke <- struct{}{}:
-	default:
-	}
-}
-
-// wait is how long until the next lease ends; a year when none is known.
-func (c *leaseClock) wait() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.at.IsZero() {
-		return 365 * 24 * time.Hour
-	}
-	return time.Until(c.at)
+	c.keep(at)
 }
 
 // done forgets the lease that was looked after.

@@ -14,8 +14,10 @@ type Store interface {
 	Reserve(ctx context.Context, n int) (queue.Reservation, error)
 	// ReserveBriefly is Reserve at its quickest: when the Reservation is Brief, it says nothing of NextDue and NextLease.
 	ReserveBriefly(ctx context.Context, n int) (queue.Reservation, error)
-	// LookBack looks for what Reserve's looks don't reach, when Reserve said that it is time, and says whether the next one will.
-	LookBack(ctx context.Context) (found bool, err error)
+	// LookBetween and LookBack look for what Reserve's looks don't reach, when Reserve said that it is time, and have the next one
+	// reach it.
+	LookBetween(ctx context.Context) (queue.Behind, error)
+	LookBack(ctx context.Context) (queue.Behind, error)
 	Complete(ctx context.Context, done []queue.Completion) (queue.Completions, error)
 	Requeue(ctx context.Context, r queue.Return) (queue.Returned, error)
 	Progress(ctx context.Context, id int64, token string, result json.RawMessage) error

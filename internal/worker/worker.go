@@ -65,7 +65,8 @@ type Worker struct {
 	stats     *stats
 	lanes     concluder
 	leases    leaseClock
-	back      backClock
+	between   soonest // when to look for jobs that committed late …
+	back      soonest // … and very late
 	turns     turns
 	pace      pace
 	place     place
@@ -97,8 +98,9 @@ func New(cfg Config) (*Worker, error) {
 	w := &Worker{cfg: cfg, store: cfg.Store, log: cfg.Log, slots: newSlots(cfg.Slots), stats: newStats(cfg.Handlers), pace: usualPace()}
 	w.lanes = newConcluder(w)
 	w.leases.poke = make(chan struct{}, 1)
+	w.between.poke = make(chan struct{}, 1)
+	w.back.poke = make(chan struct{}, 1)
 	w.handovers.lease = w.shortestLease()
-	w.back = make(backClock, 1)
 	w.roster.news = make(chan struct{}, 1)
 	if cfg.ID != "" {
 		w.log = w.log.With().Str("worker_id", cfg.ID).Logger()
@@ -163,7 +165,8 @@ func (w *Worker) Run(stop, end context.Context) error {
 	if w.register(stop) {
 		parts.Go(func() { w.beat(background) })
 		parts.Go(func() { w.maintain(stop) })
-		parts.Go(func() { w.lookBack(stop) })
+		parts.Go(func() { w.behind(stop, &w.between, w.store.LookBetween, "look for jobs that committed late") })
+		parts.Go(func() { w.behind(stop, &w.back, w.store.LookBack, "look for jobs that have been due for long") })
 		w.loop(stop, end, &handlers)
 	}
 	err := w.drain(end)
