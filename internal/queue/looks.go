@@ -42,8 +42,8 @@ const (
 	slowRow  = 3                    // so many slow ones in a row: one alone may be the machine's fault
 
 	// A transaction that takes longer than this from its begin to its commit may write a job before the place. The jobs of that
-	// time are dead entries that each look near it reads: at 1,000 jobs a second 250, where vacuum is pinned …
-	lateCommit = 250 * time.Millisecond
+	// time are dead entries that each look near it reads: at 1,000 jobs a second a hundred, where vacuum is pinned …
+	lateCommit = 100 * time.Millisecond
 	// … and one that takes longer than this, a job before where looks in between start. They start some time before that,
 	// since the place moves on until the next of them.
 	lateForBetween = 30 * time.Second

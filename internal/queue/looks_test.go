@@ -15,6 +15,11 @@ func due(tb table, ago string) int64 {
 	return value[int64](tb, `INSERT INTO notifyworker.jobs (type, run_after) VALUES ('x', clock_timestamp() - $1::text::interval) RETURNING id`, ago)
 }
 
+func dueBefore(tb table, last queue.Job, ago string) int64 {
+	tb.t.Helper()
+	return value[int64](tb, `INSERT INTO notifyworker.jobs (type, run_after) VALUES ('x', $1::timestamptz - $2::text::interval) RETURNING id`, last.RunAfter, ago)
+}
+
 // reserves wants exactly this job of a look for more.
 func (tb table) reserves(what string, id int64) queue.Reservation {
 	tb.t.Helper()
@@ -56,13 +61,13 @@ func TestWhileLooksAreSlowAJobThatCommittedLateWaitsForALookThatReachesIt(t *tes
 	for _, late := range []struct {
 		by   string
 		back bool
-	}{{by: "1 s"}, {by: "29.9 s"}, {by: "1 minute", back: true}, {by: "1 hour", back: true}} {
+	}{{by: "0.2 s"}, {by: "1 s"}, {by: "29.9 s"}, {by: "1 minute", back: true}, {by: "1 hour", back: true}} {
 		t.Run(late.by, func(t *testing.T) {
 			tb := newTable(t)
 			due(tb, "0 s")
-			tb.one()
+			last := tb.one()
 			tb.LooksAreSlow(time.Hour, time.Hour)
-			early, recent := due(tb, late.by), due(tb, "0.2 s")
+			early, recent := dueBefore(tb, last, late.by), dueBefore(tb, last, "0.05 s")
 			r := tb.reserves("a look near the last jobs", recent)
 			if !within(r.LookBetween, time.Hour) || !within(r.LookBack, time.Hour) {
 				t.Errorf("look between at %s, look back at %s: the looks that reach further are not announced", r.LookBetween, r.LookBack)
