@@ -8,7 +8,8 @@
 --    soon: marked additions were not looked for, nor jobs that somebody else has locked or has just changed
 -- returns: the jobs as reserved, in no order; when there were fewer than asked for, one more row without an id
 --          that holds what next_due returns (possibly "now": a job that somebody else has locked, or a successor just left).
---          No such row, brief. Each row says in look_ms how long it took to find the jobs, or to find that there is none.
+--          No such row, brief. Each row says in look_ms how long it took to find the jobs, or to find that there is none; brief,
+--          with what it took to take them up to that row.
 -- locks, in this order: the jobs' rows by (run_after, id), passing over locked ones; for each PRICE_REFRESH then its
 --        catalog (tried, exclusive) and its additions (see fold). Waits for nobody.
 --
@@ -65,7 +66,7 @@ BEGIN
                     ELSE true END
         RETURNING j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
                   j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at,
-                  NULL::double precision, NULL::double precision, 0::double precision;
+                  NULL::double precision, NULL::double precision, (extract(epoch FROM clock_timestamp() - at) * 1000)::double precision;
         GET DIAGNOSTICS taken = ROW_COUNT;
         IF taken = p_limit OR taken > 0 AND coalesce(current_setting('notifyworker.joined', true), '') = '' THEN
             RETURN;

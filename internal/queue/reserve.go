@@ -133,7 +133,9 @@ func (s *Store) scan(rows pgx.Rows, r *Reservation) error {
 	if err != nil {
 		return err
 	}
-	r.look = time.Duration(lookMS * float64(time.Millisecond))
+	if len(r.Jobs) == 0 { // the first row's has least of what it takes to take them
+		r.look = time.Duration(lookMS * float64(time.Millisecond))
+	}
 	if id == nil {
 		r.NextDue, r.NextLease, r.told = until(dueMS), until(leaseMS), true
 		return nil
