@@ -7,7 +7,7 @@
 --   1853292548  admission of the recompute engine; see the engine's files
 -- Three more are of handing over, see hand_over.sql; workers hold two of them for longer than a transaction:
 --   1853292549  hands     held by the session by which a worker takes what it was handed; tried shared by who would hand it something
---   1853292550  handing   tried by who hands a worker something: one at a time
+--   1853292550  handing   tried by who hands a worker something: eight keys, so at most so many at a time
 --   taken       held by that session for each job it has taken; tried by who would take the job over. In the space of one bigint, whose
 --               key is a hash, see taken_key: two jobs must not share it
 -- Nobody ever waits for a lock that a client's open transaction may hold: enqueuers wait only for "catalog" held

@@ -23,7 +23,7 @@ CREATE OR REPLACE FUNCTION :"schema".taken_key(job bigint) RETURNS bigint
 COMMENT ON FUNCTION :"schema".taken_key IS 'Internal: the lock that says that a job which was handed over has been taken.';
 
 -- hand_over: hands a job that this transaction has inserted to a worker that sleeps, and notifies it. At the commit only, since its
--- lease begins here. At most one job a transaction is tried, and one at a time to each worker: all others go the usual way, by a look that
+-- lease begins here. At most one job a transaction is tried, and eight at a time for each worker: all others go the usual way, by a look that
 -- takes many.
 -- returns: false when there is nobody, or the job is none for that: not due, joined already, its ids too many, or an UPDATE of it fails
 -- locks, in this order: hands (tried, shared: who gets it knows that the worker's session is gone), handing (tried), the job's row,
