@@ -104,12 +104,15 @@ func (s *Store) CloseHands() {
 
 // Take takes jobs that were handed to this worker, in one round trip. Those that somebody else has by now are not among the answers;
 // those that somebody looks after this very moment come back as again. After an error nothing was taken; ask again. From then on
-// nobody takes a job over, until Let.
+// nobody takes a job over, until Let. Without ids it asks whether the session is there.
 func (s *Store) Take(ctx context.Context, ids []int64) (taken []Handed, again []int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, handsTimeout)
 	defer cancel()
 	if _, err := s.openHands(ctx); err != nil {
 		return nil, nil, fmt.Errorf("take what was handed over: %w", err)
+	}
+	if ids == nil {
+		ids = []int64{} // else NULL
 	}
 	if taken, again, err = s.take(ctx, ids); err != nil {
 		s.CloseHands()

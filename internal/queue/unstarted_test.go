@@ -94,3 +94,18 @@ func TestALockThatSomebodyKeepsIsAskedForOnlyWhileTheJobIsThisWorkers(t *testing
 		t.Errorf("taken %v, to be asked for again %v (%v), want nothing of a job that has ended", jobs, again, err)
 	}
 }
+
+func TestTakingNothingTellsWhetherTheSessionIsThere(t *testing.T) {
+	tb := newSleeper(t)
+	if jobs, again, err := tb.Take(t.Context(), nil); len(jobs)+len(again) != 0 || err != nil {
+		t.Error(jobs, again, err)
+	}
+	const end = "SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = 'advisory' AND classid = 1853292549 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+	tb.exec(end)
+	if _, _, err := tb.Take(t.Context(), nil); err == nil {
+		t.Error("a session that has ended answers")
+	}
+	if _, _, err := tb.Take(t.Context(), nil); err != nil {
+		t.Errorf("the next one does not: %v", err)
+	}
+}

@@ -189,7 +189,9 @@ func (r *reserving) startHanded(j queue.Handed, asked time.Time) {
 		r.store.Let(j)
 		return
 	}
-	r.stats.reserved(j.Job)
+	started := j.Job
+	started.StartedAt = j.LeaseUntil.Add(-j.Lease) // the row has when it was handed over
+	r.stats.reserved(started)
 	r.quiet.woken(asked)
 	// By the rule of its type, as the next extension will have it: what the row says began before its last extension.
 	lease := r.cfg.settings(j.Type).Lease
@@ -211,6 +213,23 @@ func (r *reserving) startHanded(j queue.Handed, asked time.Time) {
 		h = r.start(r.end, j.Job, asked.Add(j.Lease-lease), r.handlers)
 	}
 	r.taken = append(r.taken, taken{j, h})
+}
+
+// withdrawHands says that this worker takes no more jobs, and sees to it that none is forgotten that it was handed before.
+func (r *reserving) withdrawHands() {
+	if err := r.wish(true, false); err != nil {
+		r.log.Debug().Err(err).Msg("it could not be said that this worker takes no jobs: others take them over")
+	}
+	r.unheard()
+}
+
+// unheard asks for what this worker was handed and may not have heard of, once commits have seen that it takes no more.
+func (r *reserving) unheard() {
+	ctx, done := r.statement(r.stop, r.end)
+	defer done()
+	_, _ = r.store.Barrier(ctx) // those under way that saw that it takes jobs, or as many of them as end soon
+	r.handovers.doubt()
+	r.ringHanded()
 }
 
 // returnHanded gives back what was handed to this worker and is not started, when commits hand it nothing any more.

@@ -103,6 +103,32 @@ func TestAStopDoesNotWaitForADatabaseThatHangs(t *testing.T) {
 	})
 }
 
+// In a large fleet who is full leaves its seat, and hears no more of what it is handed.
+func TestAWorkerThatLeavesItsSeatGivesBackWhatItWasHanded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &ears{now: listen.Listening}
+		x := beginHanded(t, handle(func(context.Context, queue.Job) queue.Outcome {
+			time.Sleep(20 * time.Second)
+			return queue.Outcome{}
+		}), func(c *Config, f *fakeStore) {
+			c.Slots, c.Seat = 1, e
+			f.setAlive(20)
+		})
+		e.risen = func() { x.hears(false) }
+		x.enqueue("t", 0, 0)
+		late := make(chan int64, 1)
+		go func() { late <- x.enqueue("t", 0, 15*time.Millisecond) }() // has seen that it takes jobs
+		pass(100 * time.Millisecond)
+		if row := x.row(<-late); row.status != "pending" || row.Attempt != 0 {
+			t.Errorf("the job is %s after %d attempts, want it given back", row.status, row.Attempt)
+		}
+		if x.isHanded() {
+			t.Error("it is handed jobs that it does not hear of")
+		}
+		x.finish(t)
+	})
+}
+
 func (f *fakeStore) setHook(hook func(context.Context, string)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -233,3 +233,20 @@ func TestAHandedJobIsHeldByTheLeaseOfItsType(t *testing.T) {
 		x.finish(t)
 	})
 }
+
+// The row's start is the commit's.
+func TestTheWaitOfAHandedJobIsCountedToWhenItWasTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := beginHanded(t, handle(ok), nil)
+		x.hears(false)
+		id := x.enqueue("t", 0, 0)
+		time.Sleep(2 * time.Second)
+		x.w.Handed(listen.Handed{Worker: me, Job: id})
+		pass(time.Second)
+		x.wantCompleted(t, id)
+		if w := x.w.Stats().Wait; w.Count != 1 || w.Sum < 2*time.Second || w.Sum > 2100*time.Millisecond {
+			t.Errorf("waits: %+v", w)
+		}
+		x.finish(t)
+	})
+}

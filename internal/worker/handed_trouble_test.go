@@ -197,13 +197,18 @@ func TestRefusedHandsAreSaidOnceAndTheWorkerGoesOnByLooks(t *testing.T) {
 }
 
 type ears struct {
-	mu  sync.Mutex
-	now listen.Hearing
+	mu    sync.Mutex
+	now   listen.Hearing
+	risen func()
 }
 
-func (e *ears) Sit()                    {}
-func (e *ears) Fleet(int)               {}
-func (e *ears) Rise()                   {}
+func (e *ears) Sit()      {}
+func (e *ears) Fleet(int) {}
+func (e *ears) Rise() {
+	if e.risen != nil {
+		e.risen()
+	}
+}
 func (e *ears) Hearing() listen.Hearing { e.mu.Lock(); defer e.mu.Unlock(); return e.now }
 func (e *ears) turn(to listen.Hearing)  { e.mu.Lock(); defer e.mu.Unlock(); e.now = to }
 

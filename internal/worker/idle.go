@@ -229,11 +229,7 @@ func (r *reserving) fallAsleep(found int) time.Duration {
 		lost := q.hands && hearing != listen.Listening
 		err := r.wish(true, !lost)
 		if lost {
-			ctx, done := r.statement(r.stop, r.end)
-			_, _ = r.store.Barrier(ctx) // those under way that saw that it wants jobs, or as many of them as end soon
-			done()
-			r.handovers.doubt()
-			r.ringHanded()
+			r.unheard()
 		}
 		if pause, failed := r.failed(&r.dozing, err, began, "ask for jobs to be handed over"); failed {
 			return pause
@@ -299,8 +295,9 @@ func (r *reserving) calmDown(found int) time.Duration {
 
 // leave takes the wish back for good: a worker that drains needs no notifications.
 func (r *reserving) leave() {
-	r.rise()
+	defer r.rise()
 	if r.end.Err() != nil || r.looking.fails > 0 {
+		r.quiet.hands = false
 		return
 	}
 	handed := r.cfg.TakesHanded && (r.quiet.told || r.handovers.any())

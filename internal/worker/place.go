@@ -41,6 +41,9 @@ func (r *reserving) rise() {
 	if r.cfg.Seat == nil || !r.quiet.sits {
 		return
 	}
+	if r.quiet.hands && r.place.crowded() {
+		r.withdrawHands() // from here on it would not hear of what it is handed
+	}
 	r.cfg.Seat.Rise()
 	r.quiet.sits, r.quiet.trusts = false, false
 	r.hungry = true
