@@ -141,7 +141,7 @@ func TestMetricsAreWellFormed(t *testing.T) {
 		`notifyworker_build_info{go_version="go`, `notifyworker_jobs_concluded_total{database="h:1/a",outcome="completed",type="t"} 2`, `notifyworker_jobs_lost_total{database="h:1/a"} 1`,
 		`notifyworker_jobs_concluded_total{database="h:1/a",outcome="dead",type="PRICE_REFRESH"} 0`, // or its first increase would be none
 		`notifyworker_queue_jobs{database="h:1/a",state="waiting",type="t"} 3`, `notifyworker_queue_jobs{database="h:1/a",state="due",type="t"} 2`, `notifyworker_queue_jobs{database="h:1/a",state="due",type="PRICE_REFRESH"} 0`,
-		`notifyworker_listener_state{database="h:1/a",state="listening"} 1`, `notifyworker_wakes_total{cause="freed_slot",database="h:1/a"} 0`, `notifyworker_look_seconds_count{database="h:1/a",found="jobs"} 0`, `notifyworker_purged_jobs_total{database="h:1/a"} 7`, `notifyworker_statements_total{database="h:1/a"} 12`,
+		`notifyworker_listener_state{database="h:1/a",state="listening"} 1`, `notifyworker_wakes_total{cause="freed_slot",database="h:1/a"} 0`, `notifyworker_wakes_total{cause="handed",database="h:1/a"} 0`, `notifyworker_wakes_total{cause="seated",database="h:1/a"} 0`, `notifyworker_look_seconds_count{database="h:1/a",found="jobs"} 0`, `notifyworker_purged_jobs_total{database="h:1/a"} 7`, `notifyworker_statements_total{database="h:1/a"} 12`,
 		`notifyworker_additions{database="h:1/a"} 3`, `notifyworker_ready{database="h:1/a"} 1`, `notifyworker_scrape_errors_total{database="h:1/a"} 0`, "go_goroutines",
 	} {
 		if !strings.Contains(text, want) {

@@ -11,7 +11,10 @@ import (
 )
 
 var (
-	wakeCauses     = []listen.Cause{listen.Notified, listen.Due, listen.Poll, listen.Connected, listen.Overdue, listen.Nudged}
+	wakeCauses = []listen.Cause{
+		listen.Notified, listen.Due, listen.Poll, listen.Connected, listen.Overdue, listen.Nudged, listen.Unheard,
+		listen.Seated, listen.HandedOver,
+	}
 	returnCauses   = []string{"refused", "failed", "permanent", "released"}
 	outcomes       = []string{"completed", "completed_with_errors", "concluded", "requeued", "merged", "dead", "released", "lost", "unwritten"}
 	refusalReasons = []string{"product_in_flight", "full_in_flight", "queue_full", "stopped"}
