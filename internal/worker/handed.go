@@ -19,6 +19,8 @@ const (
 	standingBy    = 2
 	// What is to be looked after within such a time is so by one statement.
 	takeOverTogether = 10 * time.Millisecond
+	// All who are not among them do so too, in case that those have died or become busy since they last told of themselves.
+	takeOverLate = 100 * time.Millisecond
 	// Somebody looks after a job of this worker's, most likely to take it over: a statement of a millisecond.
 	takeAgain    = 5 * time.Millisecond
 	takeAgainCap = 500 * time.Millisecond
@@ -47,11 +49,14 @@ func (w *Worker) Handed(h listen.Handed) {
 		w.cfg.Bell.Ring(listen.HandedOver)
 		return
 	}
-	if place, ok := w.standsBy(h); ok {
-		now := time.Now()
-		due := now.Add(takeOverAfter + time.Duration(place)*takeOverApart + takeOverTogether).Truncate(takeOverTogether)
-		w.handovers.watch(watched{h.Job, due, now.Add(watchFor)}, w.ringHanded)
+	together := takeOverTogether
+	place, first := w.standsBy(h)
+	if !first {
+		together = takeOverLate
 	}
+	now := time.Now()
+	due := now.Add(takeOverAfter + time.Duration(place)*takeOverApart + together).Truncate(together)
+	w.handovers.watch(watched{h.Job, due, now.Add(watchFor)}, w.ringHanded)
 }
 
 func (w *Worker) ringHanded() { w.cfg.Bell.Ring(listen.HandedOver) }

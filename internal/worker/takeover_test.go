@@ -118,3 +118,36 @@ func TestTheLeaseOfAnothersHandedJobIsKnownWithoutALook(t *testing.T) {
 		x.finish(t)
 	})
 }
+
+// The first two may have died or become busy since their last beat. So all others look, too, but rarely.
+func TestWhoIsNotAmongTheFirstTwoLooksALittleLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := beginHanded(t, handle(ok), func(c *Config, f *fakeStore) {
+			c.Slots = 1000
+			for _, id := range []string{me, "b", "c", "d", "e", "f", "g"} {
+				f.wanting(id)
+			}
+		})
+		owner := "another"
+		for place := 0; place < standingBy; owner += "x" {
+			place, _ = x.w.standsBy(listen.Handed{Worker: owner, Job: 1})
+			if place >= standingBy {
+				break
+			}
+		}
+		calls := x.count("TakeOver")
+		var ids []int64
+		for range 200 {
+			id := x.stray()
+			ids = append(ids, id)
+			x.w.Handed(listen.Handed{Worker: owner, Job: id})
+			pass(2 * time.Millisecond)
+		}
+		pass(takeOverAfter + 7*takeOverApart + takeOverLate)
+		x.wantCompleted(t, ids...)
+		if n := x.count("TakeOver") - calls; n > 8 {
+			t.Errorf("%d calls in 0.4 s", n)
+		}
+		x.finish(t)
+	})
+}
