@@ -29,7 +29,10 @@ func (s *sleeper) session() schedule.Session {
 		return st
 	}
 	return schedule.Session{Name: "worker " + s.id[:1], Worker: true, Steps: []schedule.Step{
-		{Name: "wish", Do: func(ctx context.Context, c *pgx.Conn) error { _, err := store(c).WantNotify(ctx, true, false); return err }},
+		{Name: "wish", Do: func(ctx context.Context, c *pgx.Conn) error {
+			_, err := store(c).WantNotify(ctx, true, false)
+			return err
+		}},
 		// Longer than a worker waits in earnest, so that every schedule comes to its end.
 		{Name: "barrier", Waits: schedule.ForAnybody, Do: func(ctx context.Context, c *pgx.Conn) error {
 			var ok bool
