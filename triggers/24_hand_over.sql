@@ -45,7 +45,8 @@ BEGIN
     SELECT c.id, c.key, c.hands INTO sleeper
       FROM (SELECT w.id, (w.hands -> 'key')::integer AS key, w.hands FROM workers w
              WHERE w.hands IS NOT NULL AND w.wants_notify AND w.last_beat > at - interval '15 s' ORDER BY random()) c
-     WHERE NOT pg_try_advisory_xact_lock_shared(1853292549, c.key) AND pg_try_advisory_xact_lock(1853292550, (c.key & ~7) + floor(random() * 8)::integer) LIMIT 1;
+     WHERE NOT pg_try_advisory_xact_lock_shared(1853292549, c.key) AND EXISTS (SELECT FROM generate_series(0, 7) i WHERE pg_try_advisory_xact_lock(1853292550, (c.key & ~7) + (pg_backend_pid() + i & 7)))
+     LIMIT 1;
     IF NOT FOUND THEN
         RETURN false;
     END IF;

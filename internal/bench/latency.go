@@ -20,6 +20,7 @@ const (
 
 const latencyAbout = `Time from the acknowledgement of the client's COMMIT to the start of the handler; one clock, since workers and clients are in one process. ` +
 	`Idle: one job at a time, the workers asleep. At 200 jobs a second: 8 clients, each at random times. ` +
+	`The floor takes one job a notification. ` +
 	`At saturation: 16 clients, each with its next job as soon as its last one has started; a worker whose slots were all filled by a look ` +
 	`looks again at once, so who polls hardly polls then. ` +
 	`"floor" is a bare connection that listens and one prepared statement that reserves from one plain table, with a trigger that always notifies: nothing is folded, concluded, ` +
@@ -42,7 +43,7 @@ func latencyContenders() (woken, polling []*contender) {
 
 func latencySteps(r *run) int {
 	woken, polling := latencyContenders()
-	return r.cfg.Rounds * (2 + 2*(len(woken)-1+len(polling)))
+	return r.cfg.Rounds * (2 + 2*(len(woken)+len(polling)) - 1)
 }
 
 func measureLatency(ctx context.Context, r *run, s *Section) error {
@@ -57,13 +58,13 @@ func measureLatency(ctx context.Context, r *run, s *Section) error {
 		if err := r.idleRound(ctx, n, woken, polling, idle); err != nil {
 			return err
 		}
-		for _, c := range all[1:] { // the floor is for the idle comparison
+		for _, c := range all {
 			r.step("latency at %d jobs/s, round %d: %s", steadyRate, n+1, c.name)
 			if err := r.turn(ctx, c, steady[c], func(ctx context.Context) (int, error) { return r.openLoop(ctx, c, steadyRate, r.cfg.Slice) }); err != nil {
 				return err
 			}
 		}
-		for _, c := range all[1:] {
+		for _, c := range all[1:] { // the floor can't do more than one at a time
 			r.step("latency at saturation, round %d: %s", n+1, c.name)
 			if err := r.turn(ctx, c, full[c], func(ctx context.Context) (int, error) { return r.closedLoop(ctx, c, fullClients, r.cfg.Slice) }); err != nil {
 				return err

@@ -111,7 +111,7 @@ func TestAJobThatIsRolledBackIsHandedToNobody(t *testing.T) {
 	}
 }
 
-// A worker has eight keys of "handing", and each commit tries one. With all of them taken, it hands nothing over.
+// A worker has eight keys of "handing", and each commit takes one. With all of them taken, it hands nothing over.
 func TestOnlySoManyCommitsAtOnceHandJobsToAWorker(t *testing.T) {
 	tb := newHandedTable(t)
 	const keys = `SELECT (hands -> 'key')::integer & ~7 FROM notifyworker.workers`
