@@ -133,9 +133,9 @@ func publishAndShow(ctx context.Context, cfg Config, pg *pgx.ConnConfig, conn *p
 	if err != nil {
 		return 0, nil, err
 	}
-	how := "from the server's own record of each commit to the start of the first job that took its ids"
+	how := "from the server's own record of each commit to the start of the first job that took its ids, or the admission of one that the commit handed over"
 	if !exact {
-		how = "from the clock read right after each commit (this server has track_commit_timestamp off) to the start of the first job that took its ids"
+		how = "from the clock read right after each commit (this server has track_commit_timestamp off) to the start of the first job that took its ids, or the admission of one that the commit handed over"
 	}
 	say("publishing about %.0f updates a second into each queue for %v; latency is measured %s\n", cfg.Rate, cfg.Duration, how)
 	var publishers []*publisher

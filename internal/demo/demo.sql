@@ -23,9 +23,12 @@ CREATE TABLE demo.moves (
 	became      text NOT NULL,
 	product_ids jsonb,
 	started_at  timestamptz,
-	seen        pg_snapshot -- what the reservation could see, and a moment's more
+	seen        pg_snapshot, -- what the reservation could see, and a moment's more
+	xid         xid8 NOT NULL DEFAULT pg_current_xact_id(), -- that of the publication, when its commit handed the job over
+	at          timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE INDEX moves_started_idx ON demo.moves (queue, catalog_id, started_at) WHERE became = 'RUNNING';
+CREATE INDEX moves_job_idx ON demo.moves (queue, job_id) WHERE was = 'RUNNING';
 CREATE INDEX moves_requeued_idx ON demo.moves (queue) WHERE was = 'RUNNING' AND became = 'PENDING';
 
 CREATE FUNCTION demo.note_move() RETURNS trigger LANGUAGE plpgsql AS $$

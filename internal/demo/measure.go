@@ -21,13 +21,16 @@ type figures struct {
 }
 
 // The ids of a publication started with the first reservation that could see its commit and took them. That is asked of the
-// snapshot, not of clocks.
+// snapshot, not of clocks. A job that was handed over by the publication's own commit was reserved before that: there the time is that of
+// its admission or refusal, a moment after its start.
 const matchSQL = `
 UPDATE demo.ledger l SET started_at = s.started_at, committed_at = coalesce(l.committed_at, s.committed_at)
   FROM (SELECT o.id, %s AS committed_at,
-               (SELECT min(m.started_at) FROM demo.moves m
+               (SELECT min(CASE WHEN m.xid = o.xid
+                                THEN (SELECT min(n.at) FROM demo.moves n WHERE n.queue = m.queue AND n.job_id = m.job_id AND n.was = 'RUNNING')
+                                ELSE m.started_at END) FROM demo.moves m
                  WHERE m.became = 'RUNNING' AND m.queue = o.queue AND m.catalog_id = o.catalog_id
-                   AND pg_visible_in_snapshot(o.xid, m.seen) AND m.product_ids @> o.product_ids) AS started_at
+                   AND (pg_visible_in_snapshot(o.xid, m.seen) OR m.xid = o.xid) AND m.product_ids @> o.product_ids) AS started_at
           FROM demo.ledger o WHERE o.started_at IS NULL) s
  WHERE l.id = s.id AND s.started_at IS NOT NULL AND coalesce(l.committed_at, s.committed_at) IS NOT NULL`
 
