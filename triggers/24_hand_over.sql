@@ -25,7 +25,8 @@ COMMENT ON FUNCTION :"schema".taken_key IS 'Internal: the lock that says that a 
 -- hand_over: hands a job that this transaction has inserted to a worker that sleeps, and notifies it. At the commit only, since its
 -- lease begins here. At most one job a transaction is tried, and eight at a time for each worker: all others go the usual way, by a look that
 -- takes many.
--- returns: false when there is nobody, or the job is none for that: not due, joined already, its ids too many, or an UPDATE of it fails
+-- returns: false when there is nobody, or the job is none for that: not due, joined already, its ids too many, or an UPDATE of it fails,
+--          or may fail after this
 -- locks, in this order: hands (tried, shared: who gets it knows that the worker's session is gone), handing (tried), the job's row,
 --        which nobody else can see yet
 --
@@ -42,6 +43,12 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM set_config('notifyworker.handed', 'tried', true);
+    -- A deferred trigger of the user's would see the reservation when nothing can be taken back any more: if it raised, the client's
+    -- commit would fail for it.
+    IF EXISTS (SELECT FROM pg_trigger t
+                WHERE t.tgrelid = 'jobs'::regclass AND t.tgdeferrable AND NOT t.tgisinternal AND t.tgfoid <> 'announce_work'::regproc AND t.tgtype & 16 <> 0) THEN
+        RETURN false;
+    END IF;
     SELECT c.id, c.key, c.hands INTO sleeper
       FROM (SELECT w.id, (w.hands -> 'key')::integer AS key, w.hands FROM workers w
              WHERE w.hands IS NOT NULL AND w.wants_notify AND w.last_beat > at - interval '15 s' ORDER BY random()) c

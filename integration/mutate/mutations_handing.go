@@ -49,6 +49,10 @@ var handing = []mutation{
 		old: "EXCEPTION WHEN OTHERS THEN -- a trigger", new: "EXCEPTION WHEN division_by_zero THEN -- a trigger",
 	},
 	{
+		what: "nor one that may raise later", file: handSQL, in: queueTests, run: `TestAJobThatCannotBeHandedOver`,
+		old: "AND t.tgdeferrable AND NOT t.tgisinternal AND", new: "AND false AND",
+	},
+	{
 		what: "the lease of the type", file: handSQL, in: queueTests, run: `TestAJobIsHandedOverUnderTheLease`,
 		old: "coalesce((sleeper.hands -> 'leases' ->> j.type)::integer, (sleeper.hands -> 'lease')::integer)", new: "(sleeper.hands -> 'lease')::integer",
 	},

@@ -31,10 +31,12 @@ func TestAJobThatCannotBeHandedOverIsEnqueuedAndAnnouncedAsUsual(t *testing.T) {
 		"an id twice":            {``, `INSERT INTO notifyworker.jobs (type, config) VALUES ('PRICE_REFRESH', '{"catalogId": "c", "productIds": ["a", "b", "a"]}')`, false},
 		"more ids than allowed":  {``, `SELECT notifyworker.enqueue_price_refresh('c', '["a", "b", "c", "d"]')`, false},
 		"a trigger raises":       {fmt.Sprintf(trig, `RAISE EXCEPTION 'no'`), aJob, false},
-		"a trigger suppresses":   {fmt.Sprintf(trig, `RETURN NULL`), aJob, false},
-		"cancelled by then":      {``, `BEGIN; ` + aJob + `; SELECT notifyworker.cancel(id) FROM notifyworker.jobs; COMMIT`, true},
-		"deleted by then":        {``, `BEGIN; ` + aJob + `; DELETE FROM notifyworker.jobs; COMMIT`, true},
-		"running by then":        {``, `BEGIN; ` + aJob + `; SELECT notifyworker.reserve(1, '` + workerB + `', 60000); COMMIT`, true},
+		"a trigger may raise later": {`CREATE FUNCTION public.later() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.status = 'RUNNING' THEN RAISE EXCEPTION 'no'; END IF; RETURN NULL; END $$;
+			CREATE CONSTRAINT TRIGGER later AFTER UPDATE ON notifyworker.jobs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.later()`, aJob, false},
+		"a trigger suppresses": {fmt.Sprintf(trig, `RETURN NULL`), aJob, false},
+		"cancelled by then":    {``, `BEGIN; ` + aJob + `; SELECT notifyworker.cancel(id) FROM notifyworker.jobs; COMMIT`, true},
+		"deleted by then":      {``, `BEGIN; ` + aJob + `; DELETE FROM notifyworker.jobs; COMMIT`, true},
+		"running by then":      {``, `BEGIN; ` + aJob + `; SELECT notifyworker.reserve(1, '` + workerB + `', 60000); COMMIT`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tb := newHandedTable(t, func(c *queue.Config) { c.MaxIDs = 3 })
