@@ -150,7 +150,7 @@ COMMENT ON FUNCTION :"schema".has_hands IS 'Internal: whether the session lives 
 
 -- take_over: of these jobs, those that were handed to a worker that lives and has not taken them, at most p_limit. The worker that let
 -- one lie is handed no more until it says again that it takes them.
--- $1 at most so many  $2 ids  $3 the worker that takes them over  $4 lease in ms  $5 {"type": lease in ms} for types with another one
+-- $1 at most so many  $2 ids; NULL: any that have lain for 40 ms, of the 1,000 longest  $3 the worker that takes them over  $4 lease in ms  $5 {"type": lease in ms} for types with another one
 -- returns: the jobs as reserve does, under new tokens
 -- locks, for each job: those of was_let_lie; its row (passing over a locked one); the row of the worker (passing over a locked one)
 CREATE OR REPLACE FUNCTION :"schema".take_over(
@@ -163,11 +163,18 @@ CREATE OR REPLACE FUNCTION :"schema".take_over(
 #variable_conflict use_column
 DECLARE
     at   timestamptz;
+    ids  bigint[] := p_ids;
     lain bigint[] := '{}';
     r    record;
 BEGIN
+    IF ids IS NULL THEN
+        ids := ARRAY(SELECT j.id FROM jobs j
+                      WHERE j.status = 'RUNNING' AND j.lease_expires_at > clock_timestamp() AND j.started_at < clock_timestamp() - interval '40 ms'
+                        AND handed_key(j.lock_token) IS NOT NULL
+                      ORDER BY j.lease_expires_at LIMIT 1000);
+    END IF;
     FOR r IN SELECT j.id, j.lock_token FROM jobs j
-              WHERE j.id = ANY ((SELECT p_ids)::bigint[]) AND j.status = 'RUNNING' AND j.worker_id <> p_worker ORDER BY j.id LOOP
+              WHERE j.id = ANY ((SELECT ids)::bigint[]) AND j.status = 'RUNNING' AND j.worker_id <> p_worker ORDER BY j.id LOOP
         EXIT WHEN cardinality(lain) >= p_limit;
         IF was_let_lie(r.id, r.lock_token) THEN
             lain := lain || r.id;

@@ -160,7 +160,8 @@ func (s *Store) Mine(ctx context.Context) ([]int64, error) {
 	return ids, nil
 }
 
-// TakeOver takes over at most n of these jobs, those that were handed to other workers which live and have not taken them.
+// TakeOver takes over at most n of these jobs, those that were handed to other workers which live and have not taken them. When ids is
+// nil, it looks at all jobs that were handed over for a while.
 func (s *Store) TakeOver(ctx context.Context, ids []int64, n int) ([]Job, error) {
 	ctx, done := s.bound(ctx)
 	defer done()

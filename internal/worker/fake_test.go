@@ -254,6 +254,11 @@ func (f *fakeStore) TakeOver(ctx context.Context, ids []int64, n int) (out []que
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if ids == nil {
+		for id := range f.rows {
+			ids = append(ids, id)
+		}
+	}
 	for _, id := range ids {
 		if row := f.rows[id]; row != nil && row.status == "running" && row.elsewhere && len(out) < n {
 			f.give(row, time.Now())

@@ -12,15 +12,14 @@ import (
 // worker's are watched, and taken over when it has let them lie. See hand_over.sql.
 
 const (
-	// Who was handed a job takes it within a millisecond. Others look after this, or later by their place in the line of those who
-	// stand by: two of them, since each look is a statement.
+	// Who was handed a job takes it within a millisecond. Others look after this, at one of so many times, so that the first of them
+	// mostly spares the others a job: of a large fleet three others hear of it. All of them look, since those who are first by
+	// what the beats told may have died or become busy since.
 	takeOverAfter = 40 * time.Millisecond
-	takeOverApart = 25 * time.Millisecond
-	standingBy    = 2
+	takeOverApart = 15 * time.Millisecond
+	takeOverTimes = 3
 	// What is to be looked after within such a time is so by one statement.
 	takeOverTogether = 10 * time.Millisecond
-	// All who are not among them do so too, in case that those have died or become busy since they last told of themselves.
-	takeOverLate = 100 * time.Millisecond
 	// Somebody looks after a job of this worker's, most likely to take it over: a statement of a millisecond.
 	takeAgain    = 5 * time.Millisecond
 	takeAgainCap = 500 * time.Millisecond
@@ -49,20 +48,15 @@ func (w *Worker) Handed(h listen.Handed) {
 		w.cfg.Bell.Ring(listen.HandedOver)
 		return
 	}
-	together := takeOverTogether
-	place, first := w.standsBy(h)
-	if !first {
-		together = takeOverLate
-	}
 	now := time.Now()
-	due := now.Add(takeOverAfter + time.Duration(place)*takeOverApart + together).Truncate(together)
+	due := now.Add(takeOverAfter + time.Duration(w.standsBy(h)%takeOverTimes)*takeOverApart + takeOverTogether).Truncate(takeOverTogether)
 	w.handovers.watch(watched{h.Job, due, now.Add(watchFor)}, w.ringHanded)
 }
 
 func (w *Worker) ringHanded() { w.cfg.Bell.Ring(listen.HandedOver) }
 
-// standsBy says which place this worker has among those who look after a job that was handed to another, if it is one of the first.
-func (w *Worker) standsBy(h listen.Handed) (place int, ok bool) {
+// standsBy says which place this worker has among those who look after a job that was handed to another.
+func (w *Worker) standsBy(h listen.Handed) (place int) {
 	key := h.Worker
 	mine := weight(w.cfg.ID, key)
 	if ids := w.turns.workers.Load(); ids != nil {
@@ -72,7 +66,7 @@ func (w *Worker) standsBy(h listen.Handed) (place int, ok bool) {
 			}
 		}
 	}
-	return place, place < standingBy
+	return place
 }
 
 // taken is a job that this worker has taken, until it is its no more.
@@ -93,6 +87,9 @@ func (r *reserving) takeHanded() {
 		return
 	}
 	own, unsure, others := r.handovers.next(r.ringHanded)
+	if r.causes.Has(listen.Unheard) { // those who were handed jobs, too, may have fallen silent, and nobody hears of them
+		r.takeOver(nil)
+	}
 	if len(own) > 0 || unsure || r.quiet.hands && time.Since(r.heldAt) >= handsQuiet {
 		r.take(own, unsure)
 	}

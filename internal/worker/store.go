@@ -40,7 +40,7 @@ type Store interface {
 	Let(job queue.Handed)
 	// Mine returns all jobs that are RUNNING for this worker.
 	Mine(ctx context.Context) ([]int64, error)
-	// TakeOver takes over at most n of these jobs: those that were handed to others, and have not been taken.
+	// TakeOver takes over at most n of these jobs, of all when ids is nil: those that were handed to others, and have not been taken.
 	TakeOver(ctx context.Context, ids []int64, n int) ([]queue.Job, error)
 	CloseHands()
 }

@@ -7,7 +7,8 @@ import (
 	"notifyworker/internal/queue"
 )
 
-// takeOver takes over jobs that others were handed and have let lie. Those that it can't have for now stay watched.
+// takeOver takes over jobs that others were handed and have let lie, any when it is about none. Those that it can't have for now stay
+// watched.
 func (r *reserving) takeOver(lying []watched) {
 	free := r.slots.free()
 	if r.stop.Err() != nil {
@@ -17,7 +18,10 @@ func (r *reserving) takeOver(lying []watched) {
 		r.watchOn(lying, nil)
 		return
 	}
-	ids := make([]int64, len(lying))
+	var ids []int64
+	if len(lying) > 0 {
+		ids = make([]int64, len(lying))
+	}
 	for i, o := range lying {
 		ids[i] = o.job
 	}
