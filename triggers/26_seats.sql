@@ -48,7 +48,7 @@ COMMENT ON FUNCTION :"schema".take_seat IS 'For workers: takes one of the few se
 
 -- work_lies_there: whether something has been due for a while that nobody has taken. It looks back a minute: at what is older
 -- somebody has looked by then, and behind an old snapshot there may be millions of dead entries before. Or whether something was
--- handed to one of those and lies there.
+-- handed to one of those and lies there, or its lease has ended since.
 -- locks: those of was_let_lie
 CREATE OR REPLACE FUNCTION :"schema".work_lies_there() RETURNS boolean
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
@@ -57,8 +57,8 @@ DECLARE
 BEGIN
     RETURN EXISTS (SELECT FROM jobs j WHERE j.status = 'PENDING' AND j.run_after > at - interval '1 minute' AND j.run_after < at)
         OR EXISTS (SELECT FROM job_additions a WHERE a.marked AND a.run_after < at)
-        OR EXISTS (SELECT FROM jobs j WHERE j.status = 'RUNNING' AND j.lease_expires_at > clock_timestamp() AND j.started_at < at
-                                        AND was_let_lie(j.id, j.lock_token));
+        OR EXISTS (SELECT FROM jobs j WHERE j.status = 'RUNNING' AND j.lease_expires_at > at - interval '1 minute'
+                                        AND (j.lease_expires_at < at OR j.started_at < at AND was_let_lie(j.id, j.lock_token)));
 END $$;
 COMMENT ON FUNCTION :"schema".work_lies_there IS 'For workers: whether those who should have been told of work seem to have fallen silent.';
 

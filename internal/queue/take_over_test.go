@@ -171,3 +171,31 @@ func TestNoMoreIsTakenOverThanIsAskedFor(t *testing.T) {
 	tb.take(ids[3])
 	tb.takesOver(other, 0, 0, ids...)
 }
+
+// All who listen may have fallen silent. Then a beat of one in reserve tells it that something lies there, and it need not know what.
+func TestWhatWasHandedToASilentWorkerIsFoundWithoutBeingTold(t *testing.T) {
+	tb := newHandedTable(t)
+	other := tb.other(tb.pool)
+	if err := other.Register(t.Context(), queue.WorkerInfo{Host: "h", PID: 2, Version: "v", Slots: 4}); err != nil {
+		t.Fatal(err)
+	}
+	taken, lies := tb.handed("t"), tb.handed("t")
+	if jobs, _, err := tb.Take(t.Context(), []int64{taken}); len(jobs) != 1 || err != nil {
+		t.Fatal(jobs, err)
+	}
+	tb.exec(`UPDATE notifyworker.workers SET last_beat = clock_timestamp() - interval '7 s' WHERE id = $1`, workerA)
+	tb.exec(`UPDATE notifyworker.jobs SET started_at = started_at - interval '50 ms'`)
+	if f, err := other.Beat(t.Context(), queue.Sign{Reserve: true}); err != nil || !f.Unheard {
+		t.Errorf("the beat says %+v, %v, want that something lies there", f, err)
+	}
+	if j := tb.takesOver(other, 1, 5)[0]; j.ID != lies {
+		t.Errorf("took over %+v, want job %d", j, lies)
+	}
+	if f, err := other.Beat(t.Context(), queue.Sign{Reserve: true}); err != nil || f.Unheard {
+		t.Errorf("the beat says %+v, %v, though nothing lies there any more", f, err)
+	}
+	tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = clock_timestamp() - interval '1 s' WHERE id = $1`, taken)
+	if f, err := other.Beat(t.Context(), queue.Sign{Reserve: true}); err != nil || !f.Unheard {
+		t.Errorf("the beat says %+v, %v, want that a job lies there whose lease has ended", f, err)
+	}
+}
