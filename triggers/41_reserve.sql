@@ -10,8 +10,8 @@
 --          that holds what next_due returns (possibly "now": a job that somebody else has locked, or a successor just left).
 --          No such row, brief. Each row says in look_ms how long it took to find the jobs, or to find that there is none; brief,
 --          with what it took to take them up to that row.
--- locks, in this order: marked additions that have waited, as reserve_all_marked; the jobs' rows by (run_after, id), passing over
---        locked ones; for each PRICE_REFRESH then its catalog (tried, exclusive) and its additions (see fold). Waits for nobody.
+-- locks, in this order: the jobs' rows by (run_after, id), passing over locked ones; for each PRICE_REFRESH then its
+--        catalog (tried, exclusive) and its additions (see fold). Waits for nobody.
 --
 -- Plans: each statement finds its rows by an index, also where the statistics are of a time when the table was empty. The
 -- arrays of ids stand in sub-selects, so that the planner knows as much of one id as of many: one plan serves all, and is made
@@ -72,16 +72,12 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    -- Marked additions that have waited for a while come first, or those of a busy queue would wait until it is empty.
-    IF taken < p_limit AND EXISTS (SELECT FROM job_additions a WHERE a.marked AND a.run_after <= at AND a.created_at < at - interval '20 ms') THEN
-        folded := reserve_all_marked(greatest((p_limit - taken) / 2, 1), p_worker, p_lease_ms, p_leases, p_max_ids, p_careful);
-    END IF;
     due := ARRAY(SELECT j.id FROM jobs j
                   WHERE j.status = 'PENDING' AND j.run_after >= p_from AND j.run_after <= at
-                  ORDER BY j.run_after, j.id LIMIT p_limit - taken - cardinality(folded) FOR UPDATE SKIP LOCKED);
+                  ORDER BY j.run_after, j.id LIMIT p_limit - taken FOR UPDATE SKIP LOCKED);
     look_ms := extract(epoch FROM clock_timestamp() - at) * 1000;
     IF p_careful THEN
-        folded := folded || reserve_carefully(due, p_worker, p_lease_ms, p_leases, p_max_ids);
+        folded := reserve_carefully(due, p_worker, p_lease_ms, p_leases, p_max_ids);
     ELSIF due <> '{}' THEN
         RETURN QUERY
         UPDATE jobs j SET status = 'RUNNING', lock_token = gen_random_uuid(), worker_id = p_worker,

@@ -10,19 +10,11 @@ const (
 var taking = []mutation{
 	{
 		what: "reserve's SKIP LOCKED", file: reserveSQL, run: `TestEveryPair.*/a_job_waits$`,
-		old: "LIMIT p_limit - taken - cardinality(folded) FOR UPDATE SKIP LOCKED);", new: "LIMIT p_limit - taken - cardinality(folded) FOR UPDATE);",
+		old: "LIMIT p_limit - taken FOR UPDATE SKIP LOCKED);", new: "LIMIT p_limit - taken FOR UPDATE);",
 	},
 	{
 		what: "reserve's LIMIT", file: reserveSQL, run: `TestB39`,
-		old: "ORDER BY j.run_after, j.id LIMIT p_limit - taken - cardinality(folded) FOR", new: "ORDER BY j.run_after, j.id FOR",
-	},
-	{
-		what: "marked additions wait for no backlog", file: reserveSQL, in: queueTests, run: `TestAMarkedAddition`,
-		old: "IF taken < p_limit AND EXISTS (SELECT FROM job_additions a WHERE a.marked AND a.run_after <= at AND a.created_at < at - interval '20 ms') THEN", new: "IF false THEN",
-	},
-	{
-		what: "nor the backlog for them", file: reserveSQL, in: queueTests, run: `TestAMarkedAddition`,
-		old: "reserve_all_marked(greatest((p_limit - taken) / 2, 1),", new: "reserve_all_marked(p_limit,",
+		old: "ORDER BY j.run_after, j.id LIMIT p_limit - taken FOR", new: "ORDER BY j.run_after, j.id FOR",
 	},
 	{
 		what: "reserve's READ COMMITTED", file: reserveSQL, run: `TestB43`,
