@@ -102,7 +102,7 @@ func (h house) store(id string) *queue.Store {
 		h.t.Fatal(err)
 	}
 	h.t.Cleanup(pool.Close)
-	s, err := queue.New(queue.Config{DB: pool, WorkerID: id, Schema: h.schema, Hands: cfg.ConnConfig.Copy()})
+	s, err := queue.New(queue.Config{DB: pool, WorkerID: id, Schema: h.schema, Hands: cfg.ConnConfig})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -47,9 +47,8 @@ BEGIN
         outcome := 'dead';
         RETURN;
     END IF;
-    -- A release costs no attempt, a replay begins anew.
-    tries := CASE CASE WHEN unstarted THEN 'released' ELSE p_cause END
-             WHEN 'released' THEN greatest(a.attempts - 1, 0) WHEN 'replayed' THEN 0 ELSE a.attempts END;
+    -- A release costs no attempt, nor does what never started; a replay begins anew.
+    tries := CASE WHEN p_cause = 'replayed' THEN 0 WHEN unstarted OR p_cause = 'released' THEN greatest(a.attempts - 1, 0) ELSE a.attempts END;
     due := at + least(greatest(p_delay_ms, 0), 315360000000) * interval '1 ms';
     IF a.type <> 'PRICE_REFRESH' OR may_return(a.tenant_id, a.catalog_id, p_cause = 'replayed') THEN
         IF return_job(p_id, p_cause = 'replayed', tries, due, p_error, note) THEN

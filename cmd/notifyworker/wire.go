@@ -35,9 +35,7 @@ func (s workerSettings) work(stop, end context.Context, on shard, watch *observe
 	id := newUUID()
 	ears := on.listenConn.Copy()
 	sent.By(ears)
-	hands := ears.Copy()
-	queue.Harden(hands, "notifyworker hands")
-	store, err := queue.New(queue.Config{DB: pool, Schema: s.schema, WorkerID: id, Hands: hands, Types: s.types, MaxIDs: s.maxIDs})
+	store, err := queue.New(queue.Config{DB: pool, Schema: s.schema, WorkerID: id, Hands: ears, Types: s.types, MaxIDs: s.maxIDs})
 	if err != nil {
 		return err
 	}

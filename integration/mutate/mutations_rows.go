@@ -202,11 +202,11 @@ var rows = []mutation{
 	},
 	{
 		what: "a release at a shutdown costs no attempt", file: requeueSQL, in: queueTests, run: `TestARelease`,
-		old: "WHEN 'released' THEN greatest(a.attempts - 1, 0)", new: "WHEN 'released' THEN a.attempts",
+		old: "p_cause = 'released' THEN greatest(a.attempts - 1, 0)", new: "p_cause = 'released' THEN a.attempts",
 	},
 	{
 		what: "a replay begins anew", file: requeueSQL, in: queueTests, run: `TestTheAttemptLimit`,
-		old: "WHEN 'replayed' THEN 0 ELSE", new: "WHEN 'replayed' THEN a.attempts ELSE",
+		old: "WHEN p_cause = 'replayed' THEN 0 WHEN", new: "WHEN p_cause = 'replayed' THEN a.attempts WHEN",
 	},
 	{
 		what: "what failed for good is not tried again", file: requeueSQL, run: `TestAReplayThatIsAbout`,

@@ -33,9 +33,7 @@ func (r *run) workHere(ctx context.Context, c *contender) error {
 	if err != nil {
 		return err
 	}
-	hands := conn.Copy()
-	queue.Harden(hands, "notifyworker bench hands")
-	store, err := queue.New(queue.Config{DB: pool, Schema: c.schema, WorkerID: id, Hands: hands})
+	store, err := queue.New(queue.Config{DB: pool, Schema: c.schema, WorkerID: id, Hands: conn})
 	if err != nil {
 		return err
 	}

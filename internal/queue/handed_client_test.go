@@ -7,7 +7,7 @@ import (
 
 // Its deferred triggers run early: the first job is handed over while the transaction goes on.
 func TestWhatATransactionAddsAfterItsJobWasHandedOverIsNotLost(t *testing.T) {
-	tb := newSleeper(t)
+	tb := newHandedTable(t)
 	tb.exec(`BEGIN; SET CONSTRAINTS ALL IMMEDIATE;
 		SELECT notifyworker.enqueue_price_refresh('c', '["p1"]'); SELECT notifyworker.enqueue_price_refresh('c', '["p2"]');
 		SELECT notifyworker.enqueue_price_refresh('d', (SELECT jsonb_agg(n) FROM generate_series(1, 25000) n));
@@ -25,7 +25,7 @@ func TestWhatATransactionAddsAfterItsJobWasHandedOverIsNotLost(t *testing.T) {
 
 // A user's trigger refuses what a commit would hand over. One job a transaction is tried, not each.
 func TestACommitTriesToHandOverOneJob(t *testing.T) {
-	tb := newSleeper(t)
+	tb := newHandedTable(t)
 	tb.exec(`CREATE SEQUENCE tries; CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
 		$$ BEGIN PERFORM nextval('public.tries'); RAISE EXCEPTION 'not on Mondays'; END $$;
 		CREATE TRIGGER refuse AFTER UPDATE OF status ON notifyworker.jobs FOR EACH ROW EXECUTE FUNCTION refuse()`)

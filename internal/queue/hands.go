@@ -33,7 +33,8 @@ type Handed struct {
 
 var errThroughPooler = errors.New("a pooler answers in the server's place: jobs can't be handed over through it")
 
-// askHands is openHands when nothing was heard of the session for a while. A commit finds nobody behind one that has ended.
+// askHands makes sure that there is a session that still lives, since a commit finds nobody behind one that has ended. It returns what
+// a commit has to know to hand this worker a job.
 func (s *Store) askHands(ctx context.Context) (string, error) {
 	ctx, done := context.WithTimeout(ctx, handsTimeout)
 	defer done()
@@ -45,21 +46,25 @@ func (s *Store) askHands(ctx context.Context) (string, error) {
 			s.CloseHands()
 		}
 	}
-	return s.openHands(ctx)
-}
-
-// openHands makes sure that there is a session, and returns what a commit has to know to hand this worker a job.
-func (s *Store) openHands(ctx context.Context) (string, error) {
-	if s.hands.conn == nil || s.hands.conn.IsClosed() {
-		if err := s.newHands(ctx); err != nil {
-			s.CloseHands()
-			return "", err
-		}
+	if err := s.openHands(ctx); err != nil {
+		return "", err
 	}
 	text, err := json.Marshal(map[string]any{
 		"key": s.hands.key, "lease": s.Settings("").Lease.Milliseconds(), "leases": json.RawMessage(s.leases), "ids": min(s.cfg.MaxIDs, mostHandedIDs),
 	})
 	return string(text), err
+}
+
+// openHands makes sure that there is a session.
+func (s *Store) openHands(ctx context.Context) error {
+	if s.hands.conn != nil && !s.hands.conn.IsClosed() {
+		return nil
+	}
+	err := s.newHands(ctx)
+	if err != nil {
+		s.CloseHands()
+	}
+	return err
 }
 
 // mostHandedIDs bounds what the commit of a client is made to look through.
@@ -108,7 +113,7 @@ func (s *Store) CloseHands() {
 func (s *Store) Take(ctx context.Context, ids []int64) (taken []Handed, again []int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, handsTimeout)
 	defer cancel()
-	if _, err := s.openHands(ctx); err != nil {
+	if err := s.openHands(ctx); err != nil {
 		return nil, nil, fmt.Errorf("take what was handed over: %w", err)
 	}
 	if ids == nil {

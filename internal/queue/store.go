@@ -24,8 +24,8 @@ type Config struct {
 	Schema   string // "" means notifyworker
 	WorkerID string // UUID of this process, new at each start
 
-	// Hands is where to connect for a session of its own, by which this process takes what commits hand to it. It must not lead
-	// through a transaction pooler. Nil: commits hand it nothing.
+	// Hands is where to connect for a session of its own, by which this process takes what commits hand to it; copied and hardened. It
+	// must not lead through a transaction pooler. Nil: commits hand it nothing.
 	Hands *pgx.ConnConfig
 
 	Types  map[string]TypeSettings // rules of single types; "" is the rule of all others
@@ -88,6 +88,10 @@ func New(cfg Config) (*Store, error) {
 	}
 	if cfg.CallTimeout == 0 {
 		cfg.CallTimeout = defaultCallTimeout
+	}
+	if cfg.Hands != nil {
+		cfg.Hands = cfg.Hands.Copy()
+		Harden(cfg.Hands, "notifyworker hands")
 	}
 	text, err := json.Marshal(leases)
 	errs = append(errs, err)

@@ -2,28 +2,7 @@ package queue_test
 
 import (
 	"testing"
-
-	"notifyworker/internal/queue"
-
-	"github.com/jackc/pgx/v5/pgxpool"
 )
-
-// newSleeper is a table whose Store commits hand their jobs.
-func newSleeper(t *testing.T) table {
-	t.Helper()
-	tb := newTable(t, func(c *queue.Config) { c.Hands = c.DB.(*pgxpool.Pool).Config().ConnConfig })
-	t.Cleanup(tb.CloseHands)
-	if err := tb.Register(t.Context(), queue.WorkerInfo{Host: "h", PID: 1, Version: "v", Slots: 4}); err != nil {
-		t.Fatal(err)
-	}
-	if refused, err := tb.WantNotify(t.Context(), true, true); refused != nil || err != nil {
-		t.Fatal(refused, err)
-	}
-	if ok, err := tb.Barrier(t.Context()); !ok || err != nil {
-		t.Fatal(ok, err)
-	}
-	return tb
-}
 
 // lastChance enqueues a job of one attempt, and wants it to have been handed over.
 func (tb table) lastChance() int64 {
@@ -45,14 +24,14 @@ func (tb table) rescueNow(id int64) (status string) {
 }
 
 func TestAHandedJobThatNobodyHasStartedLosesNoAttemptToItsLease(t *testing.T) {
-	tb := newSleeper(t)
+	tb := newHandedTable(t)
 	if s := tb.rescueNow(tb.lastChance()); s != "PENDING 0" {
 		t.Errorf("a job that was never started is %s, want PENDING 0", s)
 	}
 }
 
 func TestAHandedJobThatWasTakenLosesItsAttemptWithItsLease(t *testing.T) {
-	tb := newSleeper(t)
+	tb := newHandedTable(t)
 	id := tb.lastChance()
 	if jobs, again, err := tb.Take(t.Context(), []int64{id}); len(jobs) != 1 || len(again) != 0 || err != nil {
 		t.Fatal(jobs, again, err)
@@ -63,7 +42,7 @@ func TestAHandedJobThatWasTakenLosesItsAttemptWithItsLease(t *testing.T) {
 }
 
 func TestAHandedJobWhoseSessionHasEndedLosesItsAttemptWithItsLease(t *testing.T) {
-	tb := newSleeper(t)
+	tb := newHandedTable(t)
 	id := tb.lastChance()
 	tb.CloseHands()
 	if s := tb.rescueNow(id); s != "FAILED 1" {
@@ -73,7 +52,7 @@ func TestAHandedJobWhoseSessionHasEndedLosesItsAttemptWithItsLease(t *testing.T)
 
 // Somebody else's session has the lock: a former one of this worker, or a hostile one.
 func TestALockThatSomebodyKeepsIsAskedForOnlyWhileTheJobIsThisWorkers(t *testing.T) {
-	tb := newSleeper(t)
+	tb := newHandedTable(t)
 	id := tb.lastChance()
 	conn, err := tb.pool.Acquire(t.Context())
 	if err != nil {
@@ -96,7 +75,7 @@ func TestALockThatSomebodyKeepsIsAskedForOnlyWhileTheJobIsThisWorkers(t *testing
 }
 
 func TestTakingNothingTellsWhetherTheSessionIsThere(t *testing.T) {
-	tb := newSleeper(t)
+	tb := newHandedTable(t)
 	if jobs, again, err := tb.Take(t.Context(), nil); len(jobs)+len(again) != 0 || err != nil {
 		t.Error(jobs, again, err)
 	}

@@ -87,7 +87,7 @@ func (f *fleet) join(seats string, slots int, handler queue.HandlerFunc) *member
 		f.tb.Fatal(err)
 	}
 	id := newID(f.tb)
-	store, err := queue.New(queue.Config{DB: pool, WorkerID: id, Hands: cfg.ConnConfig.Copy()})
+	store, err := queue.New(queue.Config{DB: pool, WorkerID: id, Hands: cfg.ConnConfig})
 	if err != nil {
 		f.tb.Fatal(err)
 	}

@@ -207,9 +207,7 @@ func (r *reserving) startHanded(j queue.Handed, asked time.Time) {
 		h = r.giveBack(j.Job, asked, errNoSlot)
 		if r.quiet.hands {
 			r.quiet.handAgain = time.Now().Add(handedTooMany)
-			if err := r.wish(true, false); err != nil {
-				r.log.Debug().Err(err).Msg("it could not be said that this worker takes no jobs: commits hand it some in vain")
-			}
+			r.takeNoMore()
 		}
 	default:
 		h = r.start(r.end, j.Job, asked.Add(j.Lease-lease), r.handlers)
@@ -217,11 +215,16 @@ func (r *reserving) startHanded(j queue.Handed, asked time.Time) {
 	r.taken = append(r.taken, taken{j, h})
 }
 
-// withdrawHands says that this worker takes no more jobs, and sees to it that none is forgotten that it was handed before.
-func (r *reserving) withdrawHands() {
+// takeNoMore says that commits shall hand this worker no more jobs.
+func (r *reserving) takeNoMore() {
 	if err := r.wish(true, false); err != nil {
-		r.log.Debug().Err(err).Msg("it could not be said that this worker takes no jobs: others take them over")
+		r.log.Debug().Err(err).Msg("it could not be said that this worker takes no jobs: commits hand it some in vain")
 	}
+}
+
+// withdrawHands says so, and sees to it that no job is forgotten that it was handed before.
+func (r *reserving) withdrawHands() {
+	r.takeNoMore()
 	r.unheard()
 }
 

@@ -55,9 +55,7 @@ func begin(t *testing.T, url string, handlers map[string]queue.Handler, change f
 	if err != nil {
 		t.Fatal(err)
 	}
-	hands := conn.Copy()
-	queue.Harden(hands, "notifyworker test hands")
-	store, err := queue.New(queue.Config{DB: pool, WorkerID: id, Types: cfg.Types, Hands: hands})
+	store, err := queue.New(queue.Config{DB: pool, WorkerID: id, Types: cfg.Types, Hands: conn})
 	if err != nil {
 		t.Fatal(err)
 	}
