@@ -141,7 +141,9 @@ func (r *reserving) take(ids []int64, all bool) {
 		}
 		r.heldAt = asked
 		if len(now) > 0 {
-			r.stats.looked(len(jobs), time.Since(asked))
+			took := time.Since(asked)
+			r.stats.looked(len(jobs), took)
+			r.quiet.asking += took
 		}
 		for _, j := range jobs {
 			r.startHanded(j, asked)

@@ -107,6 +107,33 @@ func TestAHandedJobIsLetOnceWhenItIsOver(t *testing.T) {
 	})
 }
 
+// At which rate a server is better asked for many jobs at once depends on the server: where half of the time goes into taking them
+// one by one.
+func TestAWorkerIsBusyWhenHalfOfItsTimeIsAsking(t *testing.T) {
+	for _, k := range []struct {
+		name  string
+		takes time.Duration
+		busy  bool
+	}{{"quick server", 100 * time.Microsecond, false}, {"slow server", 2 * time.Millisecond, true}} {
+		t.Run(k.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x := beginHanded(t, handle(ok), func(_ *Config, f *fakeStore) { f.takes = k.takes })
+				var first time.Duration
+				for began := time.Now(); time.Since(began) < 400*time.Millisecond; time.Sleep(1800 * time.Microsecond) { // less than 100 within 100 ms
+					x.enqueue("t", 0, 0)
+					if first == 0 && !x.isHanded() {
+						first = time.Since(began)
+					}
+				}
+				if busy := first != 0; busy != k.busy || first > 3*busyWithin {
+					t.Errorf("commits handed it no job for the first time after %v (0: never)", first)
+				}
+				x.finish(t)
+			})
+		})
+	}
+}
+
 // A burst is more than one call takes, and than there are slots. No ring comes after it.
 func TestNothingOfABurstThatIsHandedOverIsForgotten(t *testing.T) {
 	for _, n := range []int{handedAtOnce + 1, mostHanded, 3 * mostHanded} {

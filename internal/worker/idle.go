@@ -14,9 +14,12 @@ import (
 const (
 	// Busy: the slots are full, or every look finds something, for this long …
 	busyAfter = 50 * time.Millisecond
-	// … or notifications come at such a rate (wakes within the time).
+	// … or notifications come at such a rate (wakes within the time), or at less while half of the time goes into asking for
+	// what they tell of: the server, or the processor, is at its limit already.
 	busyWakes  = 100
 	busyWithin = 100 * time.Millisecond
+	busyAsking = busyWithin / 2
+	fewWakes   = busyWakes / 5
 	// Idle again: looks have found nothing for this long, with such pauses between them.
 	calmAfter = 20 * time.Millisecond
 	calmPause = 2 * time.Millisecond
@@ -60,6 +63,7 @@ type sleepiness struct {
 	doubted    time.Time // when a job that was handed over had become somebody else's
 	wakes      int       // by notifications and jobs handed over, since wakesFrom
 	wakesFrom  time.Time
+	asking     time.Duration // for what they told of, since wakesFrom
 	found      int // by looks without the wish, since foundFrom
 	foundFrom  time.Time
 }
@@ -89,7 +93,7 @@ func (q *sleepiness) looked(found int, causes listen.Causes) {
 func (q *sleepiness) woken(now time.Time) {
 	q.wakes++
 	if now.Sub(q.wakesFrom) > busyWithin {
-		q.wakes, q.wakesFrom = 0, now
+		q.wakes, q.asking, q.wakesFrom = 0, 0, now
 	}
 }
 
@@ -101,7 +105,9 @@ func (q *sleepiness) rested(d time.Duration) {
 }
 
 // often says whether jobs come at such a rate that it is cheaper to look for them.
-func (q *sleepiness) often() bool { return q.wakes >= q.pace.busyWakes }
+func (q *sleepiness) often() bool {
+	return q.wakes >= q.pace.busyWakes || q.wakes >= fewWakes && q.asking >= busyAsking
+}
 
 func (q *sleepiness) isBusy() bool {
 	return q.often() || !q.busySince.IsZero() && time.Since(q.busySince) >= q.pace.busyAfter
@@ -162,7 +168,7 @@ func (r *reserving) stopWanting() (ok bool) {
 
 // takeBack takes the wish back.
 func (r *reserving) takeBack() (ok bool) {
-	r.quiet.wants, r.quiet.armed, r.quiet.wakes = false, false, 0
+	r.quiet.wants, r.quiet.armed, r.quiet.wakes, r.quiet.asking = false, false, 0, 0
 	r.quiet.found, r.quiet.foundFrom = 0, time.Now()
 	r.stats.toggled()
 	defer r.wished()
