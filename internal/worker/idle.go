@@ -64,7 +64,7 @@ type sleepiness struct {
 	wakes      int       // by notifications and jobs handed over, since wakesFrom
 	wakesFrom  time.Time
 	asking     time.Duration // for what they told of, since wakesFrom
-	found      int // by looks without the wish, since foundFrom
+	found      int           // by looks without the wish, since foundFrom
 	foundFrom  time.Time
 }
 
