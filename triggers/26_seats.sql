@@ -56,7 +56,11 @@ DECLARE
     at constant timestamptz := clock_timestamp() - interval '50 ms';
 BEGIN
     RETURN EXISTS (SELECT FROM jobs j WHERE j.status = 'PENDING' AND j.run_after > at - interval '1 minute' AND j.run_after < at)
-        OR EXISTS (SELECT FROM job_additions a WHERE a.marked AND a.run_after < at)
+        OR EXISTS (SELECT FROM job_additions a
+                    WHERE a.marked AND greatest(a.run_after, a.created_at) < at
+                      AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = a.tenant_id AND j.catalog_id = a.catalog_id
+                                                           AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH')
+                      AND EXISTS (SELECT FROM tenants t WHERE t.id = a.tenant_id))
         OR EXISTS (SELECT FROM jobs j WHERE j.status = 'RUNNING' AND j.lease_expires_at > at - interval '1 minute'
                                         AND (j.lease_expires_at < at OR j.started_at < at AND was_let_lie(j.id, j.lock_token)));
 END $$;

@@ -76,8 +76,15 @@ BEGIN
                   WHERE j.status = 'PENDING' AND j.run_after >= p_from AND j.run_after <= at
                   ORDER BY j.run_after, j.id LIMIT p_limit - taken FOR UPDATE SKIP LOCKED);
     look_ms := extract(epoch FROM clock_timestamp() - at) * 1000;
+    -- Jobs enough: a marked addition that has waited for longer than the last of them comes in its place. Only looks that find less
+    -- come to the others, and under load none may for long.
+    IF due <> '{}' AND cardinality(due) = p_limit - taken AND EXISTS (SELECT FROM job_additions a WHERE a.marked)
+       AND marked_waits_longer(due[cardinality(due)]) THEN
+        folded := reserve_all_marked(1, p_worker, p_lease_ms, p_leases, p_max_ids, p_careful);
+        due := trim_array(due, cardinality(folded));
+    END IF;
     IF p_careful THEN
-        folded := reserve_carefully(due, p_worker, p_lease_ms, p_leases, p_max_ids);
+        folded := folded || reserve_carefully(due, p_worker, p_lease_ms, p_leases, p_max_ids);
     ELSIF due <> '{}' THEN
         RETURN QUERY
         UPDATE jobs j SET status = 'RUNNING', lock_token = gen_random_uuid(), worker_id = p_worker,
@@ -118,6 +125,26 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION :"schema".reserve IS 'For workers: reserves up to p_limit due jobs.';
+
+-- marked_waits_longer: whether a marked addition has been due since before a job was: the one that reserve_all_marked takes first,
+-- of the first twenty.
+-- locks: that one, passing over locked ones
+CREATE OR REPLACE FUNCTION :"schema".marked_waits_longer(p_job bigint) RETURNS boolean
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+DECLARE
+    since timestamptz;
+BEGIN
+    SELECT greatest(a.run_after, a.created_at) INTO since
+      FROM (SELECT m.tenant_id, m.catalog_id, m.id FROM job_additions m
+             WHERE m.marked AND m.run_after <= clock_timestamp() ORDER BY m.run_after, m.id LIMIT 20) first
+      JOIN job_additions a USING (tenant_id, catalog_id, id)
+     WHERE NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = a.tenant_id AND j.catalog_id = a.catalog_id
+                                            AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH')
+       AND EXISTS (SELECT FROM tenants t WHERE t.id = a.tenant_id)
+     ORDER BY a.run_after, a.id LIMIT 1 FOR UPDATE OF a SKIP LOCKED;
+    RETURN FOUND AND EXISTS (SELECT FROM jobs j WHERE j.id = p_job AND j.run_after > since);
+END $$;
+COMMENT ON FUNCTION :"schema".marked_waits_longer IS 'Internal: whether a marked addition has waited for longer than this job.';
 
 -- stands_alone: whether a PENDING PRICE_REFRESH whose row is locked can be reserved as it is: nothing has joined it, nothing
 -- is on its way to join it, no id is in it twice, and they are not too many. Else reserve_refresh has to, and notifyworker.joined

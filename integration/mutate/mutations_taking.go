@@ -113,6 +113,22 @@ var taking = []mutation{
 		old: "< p_limit AND EXISTS (SELECT FROM job_additions a WHERE a.marked) THEN\n        folded", new: "< p_limit AND false THEN\n        folded",
 	},
 	{
+		what: "a marked addition has its turn where looks find jobs enough", file: reserveSQL, in: queueTests, run: `TestAMarkedAdditionHas`,
+		old: "       AND marked_waits_longer(due[cardinality(due)]) THEN", new: "       AND false THEN",
+	},
+	{
+		what: "and not before its turn", file: reserveSQL, in: queueTests, run: `TestAMarkedAdditionHas`,
+		old: "j.id = p_job AND j.run_after > since", new: "j.id = p_job",
+	},
+	{
+		what: "nor in that of a job when it has none itself", file: reserveSQL, in: queueTests, run: `TestAMarkedAdditionThatWaitsForAJob`,
+		old: "     WHERE NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = a.tenant_id AND j.catalog_id = a.catalog_id\n                                            AND", new: "     WHERE NOT EXISTS (SELECT FROM jobs j WHERE false AND j.tenant_id = a.tenant_id AND j.catalog_id = a.catalog_id\n                                            AND",
+	},
+	{
+		what: "in the place of a job", file: reserveSQL, in: queueTests, run: `TestAMarkedAdditionHas`,
+		old: "due := trim_array(due, cardinality(folded));", new: "",
+	},
+	{
 		what: "SKIP LOCKED of marked additions", file: refreshSQL, run: `TestTriples.*/an_enqueuer_at_REPEATABLE_READ_and_two`,
 		old: "FOR UPDATE OF a SKIP LOCKED", new: "FOR UPDATE OF a",
 	},

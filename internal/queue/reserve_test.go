@@ -118,6 +118,48 @@ func TestReservationTakesABoundedNumberOfIDsAndLeavesTheRestInOrder(t *testing.T
 	}
 }
 
+// A marked addition is no job yet. Where every look finds as many jobs as it asked for, it comes when it is its turn.
+func TestAMarkedAdditionHasItsTurnAmongJobs(t *testing.T) {
+	for _, limit := range []int{1, 3} {
+		for _, careful := range []bool{false, true} {
+			tb := newTable(t)
+			tb.exec(`INSERT INTO notifyworker.jobs (type) SELECT 'before' FROM generate_series(1, 7)`)
+			tb.exec(`BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT notifyworker.enqueue_price_refresh('c', '["p"]'); COMMIT`)
+			for range 20 {
+				tb.exec(`INSERT INTO notifyworker.jobs (type) VALUES ('after')`)
+			}
+			var got []string
+			for range 9 / limit {
+				got = append(got, value[string](tb, `SELECT string_agg(type, ' ' ORDER BY created_at) FROM notifyworker.reserve($1, $2, 8000, p_careful => $3)`, limit, workerA, careful))
+			}
+			if want := "before before before before before before before after PRICE_REFRESH"; limit == 3 && strings.Join(got, " ") != want {
+				t.Errorf("three at a time, careful %v: %s", careful, strings.Join(got, " "))
+			}
+			if want := "before before before before before before before PRICE_REFRESH after"; limit == 1 && strings.Join(got, " ") != want {
+				t.Errorf("one at a time, careful %v: %s", careful, strings.Join(got, " "))
+			}
+		}
+	}
+}
+
+// One whose catalog has a waiting job is had with that job. Until that is due it must not have others come before their turn.
+func TestAMarkedAdditionThatWaitsForAJobLetsOthersWait(t *testing.T) {
+	tb := newTable(t)
+	marked := func(catalog string) {
+		tb.exec(`BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT notifyworker.enqueue_price_refresh('` + catalog + `', '["p"]'); COMMIT`)
+	}
+	tb.exec(`SELECT notifyworker.enqueue_price_refresh('later', '["p"]', delay => '1 hour')`)
+	marked("later")
+	tb.exec(`INSERT INTO notifyworker.jobs (type) VALUES ('t')`)
+	marked("now")
+	if j := tb.reserve(1).Jobs; len(j) != 1 || j[0].Type != "t" {
+		t.Errorf("got %+v, want the job that has waited for longer", j)
+	}
+	if j := tb.reserve(1).Jobs; len(j) != 1 || j[0].CatalogID != "now" {
+		t.Errorf("got %+v, want the addition that has no job", j)
+	}
+}
+
 // Whoever holds an addition's row, a person or a wake-up, makes the reservation pass over it: it must not stay behind alone.
 func TestAnAdditionThatSomebodyHasLockedIsLeftToASuccessor(t *testing.T) {
 	tb := newTable(t)
