@@ -64,21 +64,22 @@ func (l *lane) take(n int) (batch []*conclusion, wait time.Duration) {
 
 // drive takes and writes until ctx ends.
 func (l *lane) drive(ctx context.Context, n int, write func([]*conclusion)) {
+	const forever = 365 * 24 * time.Hour
+	clock := time.NewTimer(forever)
+	defer clock.Stop()
 	for ctx.Err() == nil {
 		batch, wait := l.take(n)
 		if len(batch) > 0 {
 			write(batch)
 			continue
 		}
-		var clock <-chan time.Time
-		if wait >= 0 {
-			t := time.NewTimer(wait)
-			clock = t.C
-			defer t.Stop()
+		if wait < 0 {
+			wait = forever
 		}
+		clock.Reset(wait)
 		select {
 		case <-l.wake:
-		case <-clock:
+		case <-clock.C:
 		case <-ctx.Done():
 		}
 	}
