@@ -136,7 +136,7 @@ func (h house) worker(t *testing.T) {
 			h.must(conn, `SELECT * FROM :"schema".replay((SELECT max(id) FROM :"schema".jobs WHERE type = 'y'))`)
 			h.must(conn, `SELECT * FROM :"schema".cancel((SELECT max(id) FROM :"schema".jobs WHERE type = 'y'))`)
 		default:
-			_, err := s.Extend(ctx, []queue.Held{{ID: j.ID, Token: j.Token, Type: j.Type}})
+			_, _, err := s.Extend(ctx, []queue.Held{{ID: j.ID, Token: j.Token, Type: j.Type}})
 			check("extend", err)
 			_, err = s.Complete(ctx, []queue.Completion{{ID: j.ID, Token: j.Token}})
 			check("complete", err)

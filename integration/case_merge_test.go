@@ -175,7 +175,7 @@ func TestB11ARescueDoesNotUndoAHeartbeatThatCameBetween(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if lost, err := st.Extend(t.Context(), []queue.Held{{ID: j.ID, Token: j.Token}}); err != nil || len(lost) != 0 {
+	if lost, _, err := st.Extend(t.Context(), []queue.Held{{ID: j.ID, Token: j.Token}}); err != nil || len(lost) != 0 {
 		t.Fatalf("%v, %v", lost, err)
 	}
 	if r, err := tb.Rescue(t.Context(), 10); err != nil || len(r) != 0 {

@@ -98,7 +98,7 @@ func smallTableCalls(s *queue.Store, c *pgx.Conn) []smallTableCall {
 			for _, j := range jobs {
 				held = append(held, queue.Held{ID: j.ID, Token: j.Token, Type: j.Type})
 			}
-			_, err := s.Extend(ctx, held)
+			_, _, err := s.Extend(ctx, held)
 			return err
 		}},
 		{"progress", func(ctx context.Context) error {

@@ -96,7 +96,7 @@ func TestALostReservationWritesNothing(t *testing.T) {
 		if err := tb.Progress(t.Context(), lost.ID, lost.Token, []byte(`{"n": 1}`)); !errors.Is(err, queue.ErrLost) {
 			t.Errorf("progress: %v", err)
 		}
-		if gone, err := tb.Extend(t.Context(), []queue.Held{{ID: lost.ID, Token: lost.Token}}); err != nil || len(gone) != 1 {
+		if gone, _, err := tb.Extend(t.Context(), []queue.Held{{ID: lost.ID, Token: lost.Token}}); err != nil || len(gone) != 1 {
 			t.Errorf("extend: %v, %v", gone, err)
 		}
 		if after := one[string](tb, all); after != before {

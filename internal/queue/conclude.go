@@ -96,10 +96,11 @@ type Held struct {
 	Type  string // its lease is the type's
 }
 
-// Extend is the heartbeat: it extends the leases of all jobs held in one statement, and returns those that are lost.
-func (s *Store) Extend(ctx context.Context, held []Held) (lost []int64, err error) {
+// Extend is the heartbeat: it extends the leases of all jobs held in one statement, and returns those that are lost, and those that
+// are still held but could not be extended, since somebody has locked their rows.
+func (s *Store) Extend(ctx context.Context, held []Held) (lost, busy []int64, err error) {
 	if len(held) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	ctx, end := s.bound(ctx)
 	defer end()
@@ -109,12 +110,12 @@ func (s *Store) Extend(ctx context.Context, held []Held) (lost []int64, err erro
 	}
 	done, err := s.collect(ctx, s.sql.extend, ids, tokens, leases)
 	if err != nil {
-		return nil, fmt.Errorf("extend %d leases: %w", len(held), err)
+		return nil, nil, fmt.Errorf("extend %d leases: %w", len(held), err)
 	}
-	if _, lost, err = s.sort(ctx, ids, tokens, done); err != nil {
-		return nil, fmt.Errorf("extend %d leases: %w", len(held), err)
+	if busy, lost, err = s.sort(ctx, ids, tokens, done); err != nil {
+		return nil, nil, fmt.Errorf("extend %d leases: %w", len(held), err)
 	}
-	return lost, nil
+	return lost, busy, nil
 }
 
 func object(j json.RawMessage) string {

@@ -66,7 +66,7 @@ func TestProgressAndExtendSayWhatIsLost(t *testing.T) {
 	if err := tb.Progress(t.Context(), js[0].ID, js[0].Token, nil); !errors.Is(err, queue.ErrLost) {
 		t.Errorf("progress: %v", err)
 	}
-	lost, err := tb.Extend(t.Context(), []queue.Held{{ID: js[0].ID, Token: js[0].Token}, {ID: js[1].ID, Token: js[1].Token}})
+	lost, _, err := tb.Extend(t.Context(), []queue.Held{{ID: js[0].ID, Token: js[0].Token}, {ID: js[1].ID, Token: js[1].Token}})
 	if err != nil || !slices.Equal(lost, []int64{js[0].ID}) {
 		t.Errorf("lost %v, %v", lost, err)
 	}

@@ -49,8 +49,8 @@ func TestAHeartbeatPassesOverALockedRow(t *testing.T) {
 	held := []queue.Held{{ID: js[0].ID, Token: js[0].Token, Type: "t"}, {ID: js[1].ID, Token: js[1].Token, Type: "t"}}
 	tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = now() + interval '1 ms'`)
 	tb.locked(`SELECT FROM notifyworker.jobs WHERE id = (SELECT min(id) FROM notifyworker.jobs)`, func() {
-		if lost, err := tb.impatient().Extend(t.Context(), held); err != nil || len(lost) != 0 {
-			t.Errorf("lost %v, %v", lost, err)
+		if lost, busy, err := tb.impatient().Extend(t.Context(), held); err != nil || len(lost) != 0 || len(busy) != 1 || busy[0] != min(held[0].ID, held[1].ID) {
+			t.Errorf("lost %v, busy %v, %v", lost, busy, err)
 		}
 	})
 	if n := value[int](tb, `SELECT count(*) FROM notifyworker.jobs WHERE lease_expires_at > now() + interval '2 s'`); n != 1 {

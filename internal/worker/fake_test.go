@@ -58,7 +58,8 @@ type fakeStore struct {
 	hands      bool          // commits hand jobs to the worker
 	noHands    error         // why they can't
 	hand       func(int64)   // tells the worker of a job that it was handed; nil: nobody does
-	met        bool          // somebody looks after whatever the worker takes
+	met        bool          // somebody looks after whatever the worker takes …
+	metOnly    int64         // … or after this job; 0: any
 	let        []int64
 	from       time.Time // where the last look started
 }
@@ -211,7 +212,7 @@ func (f *fakeStore) Take(ctx context.Context, ids []int64) (out []queue.Handed, 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, id := range ids {
-		if f.met {
+		if f.met && (f.metOnly == 0 || f.metOnly == id) {
 			again = append(again, id)
 			continue
 		}
@@ -269,7 +270,12 @@ func (f *fakeStore) TakeOver(ctx context.Context, ids []int64, n int) (out []que
 	return out, nil
 }
 
-func (f *fakeStore) CloseHands() {}
+// CloseHands ends the session that commits look for.
+func (f *fakeStore) CloseHands() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hands = false
+}
 
 // within is when so much time has passed, the zero time for none.
 func within(d time.Duration) time.Time {
@@ -408,21 +414,24 @@ func (f *fakeStore) Progress(ctx context.Context, id int64, token string, result
 	return nil
 }
 
-func (f *fakeStore) Extend(ctx context.Context, held []queue.Held) (lost []int64, err error) {
+func (f *fakeStore) Extend(ctx context.Context, held []queue.Held) (lost, busy []int64, err error) {
 	if err := f.call(ctx, "Extend"); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.leased = append(f.leased, time.Now())
 	for _, h := range held {
-		if row, _ := f.mine(h.ID, h.Token); row != nil {
-			row.leaseAt = time.Now().Add(f.lease)
-		} else {
+		switch row, _ := f.mine(h.ID, h.Token); {
+		case row == nil:
 			lost = append(lost, h.ID)
+		case f.locked[h.ID]:
+			busy = append(busy, h.ID)
+		default:
+			row.leaseAt = time.Now().Add(f.lease)
 		}
 	}
-	return lost, nil
+	return lost, busy, nil
 }
 
 // steal makes a running job somebody else's.
@@ -439,7 +448,7 @@ func (f *fakeStore) Rescue(ctx context.Context, limit int) (out []queue.Rescued,
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, row := range f.rows {
-		if row.status == "running" && !row.leaseAt.After(time.Now()) {
+		if row.status == "running" && !f.locked[row.ID] && !row.leaseAt.After(time.Now()) {
 			row.status, row.Token = "pending", ""
 			out = append(out, queue.Rescued{ID: row.ID, Type: row.Type, WorkerID: "dead", Returned: queue.Returned{Verdict: queue.Requeued}})
 		}

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"notifyworker/internal/queue"
@@ -25,15 +26,15 @@ func (w *Worker) heartbeat(ctx context.Context) {
 			start := time.Now()
 			// Shorter than what is left of the lease: the check below must come in time.
 			sctx, done := context.WithTimeout(ctx, 2*tick)
-			gone, err := w.store.Extend(sctx, held(due))
+			gone, busy, err := w.store.Extend(sctx, held(due))
 			done()
 			if err == nil {
-				w.slots.extend(due, gone, start)
+				w.slots.extend(due, gone, busy, start)
 			}
 			if ctx.Err() == nil && trouble.changed(err) {
 				w.logTrouble(err, "extend leases")
 			}
-			if err != nil {
+			if err != nil || len(busy) > 0 {
 				next = tick / 4
 			}
 		}
@@ -74,21 +75,21 @@ func (s *slots) dueForExtension(slack time.Duration) []*hold {
 	return due
 }
 
-// extend takes note of a heartbeat that was sent at start and answered that some jobs are gone. Answers are for the holds
-// that were asked for: by now another reservation may go by the same id.
-func (s *slots) extend(asked []*hold, gone []int64, start time.Time) {
+// extend takes note of a heartbeat that was sent at start and answered that some jobs are gone, and that somebody holds the rows of
+// some. Nobody else can take those meanwhile, but can from the moment on when they are let go: so they are due for extension
+// still. Answers are for the holds that were asked for: by now another reservation may go by the same id.
+func (s *slots) extend(asked []*hold, gone, busy []int64, start time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	missing := make(map[int64]bool, len(gone))
-	for _, id := range gone {
-		missing[id] = true
-	}
 	for _, h := range asked {
-		if missing[h.job.ID] {
+		if slices.Contains(gone, h.job.ID) {
 			s.loseLocked(h)
 			continue
 		}
-		h.extended, h.until = start, start.Add(h.lease)
+		h.until = start.Add(h.lease)
+		if !slices.Contains(busy, h.job.ID) {
+			h.extended = start
+		}
 	}
 }
 

@@ -105,6 +105,42 @@ func TestALossFoundByTheLastStatementIsCounted(t *testing.T) {
 	})
 }
 
+// Nobody else can take a job whose row somebody holds. When that ends, another worker may be faster than the next extension; then
+// the handler must not go on for long.
+func TestWhoseRowIsLetGoIsAskedForSoon(t *testing.T) {
+	for after := 20 * time.Second; after < 22*time.Second; after += 500 * time.Millisecond { // whenever the next beat is due
+		synctest.Test(t, func(t *testing.T) {
+			var p patient
+			x := begin(t, handle(p.Handle), nil)
+			id := x.enqueue("t", 0, 0)
+			lock := func(held bool) {
+				x.mu.Lock()
+				defer x.mu.Unlock()
+				x.locked[id] = held
+			}
+			pass(time.Second)
+			lock(true)
+			pass(after)
+			if p.ended() != nil {
+				t.Errorf("told to stop by %v while nobody can have its job", p.ended())
+			}
+			x.steal(id)
+			x.mu.Lock()
+			x.rows[id].leaseAt = time.Now().Add(x.lease)
+			x.mu.Unlock()
+			lock(false)
+			pass(600 * time.Millisecond)
+			if p.ended() == nil {
+				t.Error("somebody else has its job, and it goes on")
+			}
+			x.mu.Lock()
+			clear(x.ends)
+			x.mu.Unlock()
+			x.finish(t)
+		})
+	}
+}
+
 func TestHandlersStopWhenTheLeaseMustBeOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p patient

@@ -71,7 +71,7 @@ func TestTheSameJobReservedAgainMeansTheFirstIsLost(t *testing.T) {
 	if first, alive, _ := s.hand(old); !first || alive {
 		t.Errorf("outcome of the first: first %v, alive %v", first, alive)
 	}
-	s.extend([]*hold{old}, []int64{1}, time.Now()) // an answer for the first is none for the second
+	s.extend([]*hold{old}, []int64{1}, nil, time.Now()) // an answer for the first is none for the second
 	if s.isLost(young) || s.held[1] != young {
 		t.Error("the second is lost too")
 	}

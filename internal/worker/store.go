@@ -21,7 +21,7 @@ type Store interface {
 	Complete(ctx context.Context, done []queue.Completion) (queue.Completions, error)
 	Requeue(ctx context.Context, r queue.Return) (queue.Returned, error)
 	Progress(ctx context.Context, id int64, token string, result json.RawMessage) error
-	Extend(ctx context.Context, held []queue.Held) (lost []int64, err error)
+	Extend(ctx context.Context, held []queue.Held) (lost, busy []int64, err error)
 	Rescue(ctx context.Context, limit int) ([]queue.Rescued, error)
 	Sweep(ctx context.Context) (queue.SweepReport, error)
 

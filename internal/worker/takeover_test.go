@@ -11,6 +11,7 @@ import (
 	"notifyworker/internal/queue"
 )
 
+// stray is a job that was handed to another worker, which lets it lie.
 func (x *world) stray() int64 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
