@@ -28,6 +28,7 @@ func sessionSettings() map[string]string {
 		"tcp_keepalives_idle":                 "2",
 		"tcp_keepalives_interval":             "1",
 		"tcp_keepalives_count":                "3",
+		"tcp_user_timeout":                    "5000", // while an answer is under way no keepalives are sent
 	}
 }
 

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"notifyworker/internal/listen"
@@ -16,6 +17,8 @@ const (
 	// mostly spares the others a job: of a large fleet three others hear of it. All of them look, since those who are first by
 	// what the beats told may have died or become busy since.
 	takeOverAfter = 40 * time.Millisecond
+	// Where a call takes long, as through a slow network, others give so many of them: one may be under way when the job is heard of.
+	takeOverCalls = 3
 	takeOverApart = 15 * time.Millisecond
 	takeOverTimes = 3
 	// What is to be looked after within such a time is so by one statement.
@@ -49,7 +52,8 @@ func (w *Worker) Handed(h listen.Handed) {
 		return
 	}
 	now := time.Now()
-	due := now.Add(takeOverAfter + time.Duration(w.standsBy(h)%takeOverTimes)*takeOverApart + takeOverTogether).Truncate(takeOverTogether)
+	wait := max(takeOverAfter, takeOverCalls*w.handovers.call())
+	due := now.Add(wait + time.Duration(w.standsBy(h)%takeOverTimes)*takeOverApart + takeOverTogether).Truncate(takeOverTogether)
 	w.handovers.watch(watched{h.Job, due, now.Add(watchFor)}, w.ringHanded)
 }
 
@@ -126,7 +130,9 @@ func (r *reserving) take(ids []int64, all bool) {
 		}
 		ids = append(ids, mine...)
 	}
-	met := false
+	slices.Sort(ids)
+	ids = slices.Compact(ids) // heard of twice, or heard of and asked for: it is to be started once
+	var met []int64
 	for first := true; first || len(ids) > 0; first = false {
 		var now []int64
 		now, ids = ids[:min(len(ids), handedAtOnce)], ids[min(len(ids), handedAtOnce):]
@@ -143,15 +149,13 @@ func (r *reserving) take(ids []int64, all bool) {
 		if len(now) > 0 {
 			took := time.Since(asked)
 			r.stats.looked(len(jobs), took)
-			r.quiet.asking += took
+			r.quiet.asked(took)
+			r.handovers.tookCall(took)
 		}
 		for _, j := range jobs {
 			r.startHanded(j, asked)
 		}
-		for _, id := range again {
-			r.handovers.mine(id)
-			met = true
-		}
+		met = append(met, again...)
 		if len(jobs)+len(again) < len(now) && !all { // somebody took them over, and commits hand this worker nothing any more
 			r.quiet.anew = true
 			if time.Since(r.quiet.doubted) > doubtApart {
@@ -160,13 +164,20 @@ func (r *reserving) take(ids []int64, all bool) {
 		}
 	}
 	r.notTaken(nil, time.Time{}, "")
-	if !met {
-		r.met = 0
+	if len(met) == 0 {
+		if !r.handovers.putOff() {
+			r.met = 0
+		}
 		return
 	}
-	r.takeAt = time.Now().Add(growing(takeAgain, takeAgainCap, r.met))
+	r.handovers.later(met, time.Now().Add(growing(takeAgain, takeAgainCap, r.met)), r.ringHanded)
 	r.met++
-	r.handovers.ringAt(r.takeAt, r.ringHanded)
+}
+
+// refuseHanded sees to it, where no commit can be told, that none finds this worker.
+func (r *reserving) refuseHanded() {
+	r.quiet.hands = false
+	r.store.CloseHands()
 }
 
 // notTaken takes note of how a call ended by which this worker has its jobs. After an error it asks for all of them, a little later.

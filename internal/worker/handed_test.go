@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -48,7 +49,6 @@ func (x *world) hears(does bool) {
 	}
 }
 
-// stray is a job that was handed to another worker, which lets it lie.
 // wantCompleted wants a job to have been started once.
 func (x *world) wantCompleted(t *testing.T, ids ...int64) {
 	t.Helper()
@@ -107,9 +107,9 @@ func TestAHandedJobIsLetOnceWhenItIsOver(t *testing.T) {
 	})
 }
 
-// At which rate a server is better asked for many jobs at once depends on the server: where half of the time goes into taking them
+// At which rate a server is better asked for many jobs at once depends on the server: where most of the time goes into taking them
 // one by one.
-func TestAWorkerIsBusyWhenHalfOfItsTimeIsAsking(t *testing.T) {
+func TestAWorkerIsBusyWhenMostOfItsTimeIsAsking(t *testing.T) {
 	for _, k := range []struct {
 		name  string
 		takes time.Duration
@@ -131,6 +131,31 @@ func TestAWorkerIsBusyWhenHalfOfItsTimeIsAsking(t *testing.T) {
 				x.finish(t)
 			})
 		})
+	}
+}
+
+// Whoever is busy for the time that asking takes would be so again at once if it fell asleep as soon as few jobs come.
+func TestASlowNetworkMakesNoWorkerFallAsleepAndRiseForEver(t *testing.T) {
+	for _, rtt := range []time.Duration{500 * time.Microsecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond} {
+		for _, rate := range []int{100, 200, 300} {
+			synctest.Test(t, func(t *testing.T) {
+				x := beginHanded(t, handle(ok), func(_ *Config, f *fakeStore) { f.takes = rtt })
+				toggles := x.w.Stats().Toggles
+				random := rand.New(rand.NewPCG(1, 2))
+				for began := time.Now(); time.Since(began) < 5*time.Second; {
+					x.enqueue("t", 0, 0)
+					time.Sleep(time.Duration(random.ExpFloat64() * float64(time.Second) / float64(rate)))
+				}
+				if n := x.w.Stats().Toggles - toggles; n > 6 {
+					t.Errorf("%d jobs a second, calls of %v: %d changes of the wish in 5 s", rate, rtt, n)
+				}
+				pass(time.Second)
+				if !x.isHanded() {
+					t.Errorf("%d jobs a second, calls of %v: a second after the load it is handed nothing", rate, rtt)
+				}
+				x.finish(t)
+			})
+		}
 	}
 }
 

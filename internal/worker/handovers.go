@@ -2,6 +2,7 @@ package worker
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -9,9 +10,12 @@ import (
 type handovers struct {
 	lease time.Duration // the shortest that a job may have
 
+	took atomic.Int64 // ns that a call about them took, of late
+
 	mu      sync.Mutex
 	own     []int64
-	unsure  bool // there may be more of them than own
+	put     []watched // own, but somebody looks after them: not before due
+	unsure  bool      // there may be more of them than own
 	watched []watched
 	timer   *time.Timer // nil: none runs
 	at      time.Time   // when timer fires
@@ -33,6 +37,36 @@ func (h *handovers) mine(job int64) {
 	}
 	h.own = append(h.own, job)
 }
+
+// later puts off jobs of this worker's.
+func (h *handovers) later(jobs []int64, at time.Time, ring func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, job := range jobs {
+		if len(h.put) >= mostHanded {
+			h.unsure = true
+			break
+		}
+		h.put = append(h.put, watched{job: job, due: at})
+	}
+	h.ringLocked(at, ring)
+}
+
+// putOff says whether there are such jobs.
+func (h *handovers) putOff() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.put) > 0
+}
+
+// tookCall takes note of how long a call about such jobs took. What is far from usual counts little.
+func (h *handovers) tookCall(d time.Duration) {
+	old := h.took.Load()
+	h.took.Store(old + (int64(d)-old)/4)
+}
+
+// call is how long such a call takes.
+func (h *handovers) call() time.Duration { return time.Duration(h.took.Load()) }
 
 func (h *handovers) doubt() {
 	h.mu.Lock()
@@ -88,22 +122,32 @@ func (h *handovers) next(ring func()) (own []int64, unsure bool, others []watche
 	if len(h.own) > 0 {
 		h.ringLocked(now, ring)
 	}
-	kept := h.watched[:0]
-	for _, o := range h.watched {
+	var again []watched
+	again, h.put = h.split(h.put, now, ring)
+	for _, o := range again {
+		own = append(own, o.job)
+	}
+	others, h.watched = h.split(h.watched, now, ring)
+	return own, unsure, others
+}
+
+// split parts those that are due from the others, and sees to a ring for these.
+func (h *handovers) split(all []watched, now time.Time, ring func()) (due, kept []watched) {
+	kept = all[:0]
+	for _, o := range all {
 		if !o.due.After(now) {
-			others = append(others, o)
+			due = append(due, o)
 			continue
 		}
 		kept = append(kept, o)
 		h.ringLocked(o.due, ring)
 	}
-	h.watched = kept
-	return own, unsure, others
+	return due, kept
 }
 
 // any says whether there is a job of this worker's to be taken, or may be.
 func (h *handovers) any() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.unsure || len(h.own) > 0
+	return h.unsure || len(h.own)+len(h.put) > 0
 }

@@ -8,110 +8,8 @@ import (
 	"notifyworker/internal/queue"
 )
 
-// Interrupts when idle, polling when busy. A commit notifies only while some worker wants that; so a worker asks for it
-// before it sleeps, and takes the wish back while it has work anyway. Both cost a statement, the falling asleep three, so
-// neither is done for a moment's sake.
-const (
-	// Busy: the slots are full, or every look finds something, for this long …
-	busyAfter = 50 * time.Millisecond
-	// … or notifications come at such a rate (wakes within the time), or at less while half of the time goes into asking for
-	// what they tell of: the server, or the processor, is at its limit already.
-	busyWakes  = 100
-	busyWithin = 100 * time.Millisecond
-	busyAsking = busyWithin / 2
-	fewWakes   = busyWakes / 5
-	// Idle again: looks have found nothing for this long, with such pauses between them.
-	calmAfter = 20 * time.Millisecond
-	calmPause = 2 * time.Millisecond
-	// … or all looks within busyWithin together have found less than this, and the last one less than there are free slots: so few
-	// are better told of one by one.
-	calmJobs = 60
-	// A rest of this length is one: then the loop is not busy without a break.
-	restEnough = time.Millisecond
-	// A barrier that could not be had is tried again after this, and a look made each time.
-	barrierAgain = 500 * time.Millisecond
-)
-
-// pace is when a worker goes from idle to busy and back; BenchmarkPace shows what other values do.
-type pace struct {
-	busyAfter time.Duration
-	busyWakes int
-	calmAfter time.Duration
-}
-
-func usualPace() pace { return pace{busyAfter, busyWakes, calmAfter} }
-
-// sleepiness is what the loop knows of its own sleep.
-type sleepiness struct {
-	pace pace
-
-	wants  bool // wants_notify as committed; false also when that is uncertain
-	armed  bool // and the barrier was passed since: no commit from now on can fail to ring
-	told   bool // the table may say that this worker wants to be told
-	sits   bool // has a seat or waits for one, as a listener does from the beginning
-	trusts bool // went to sleep without a seat, since others listen
-	fresh  bool // the last look came with the seat: what it found may be more than this worker can take
-
-	fullSince  time.Time // no free slot since then; zero: there is one
-	busySince  time.Time // work without a rest since then; zero: not busy
-	emptySince time.Time // without the wish: nothing found since then; zero: the last look found something
-	calm       bool      // without the wish: calmAfter need not be waited for
-	barrierAt  time.Time // not before
-	hands      bool      // and that commits hand it jobs
-	anew       bool      // which is to be said again: what commits know of the hands may be old
-	handAgain  time.Time // not before
-	doubted    time.Time // when a job that was handed over had become somebody else's
-	wakes      int       // by notifications and jobs handed over, since wakesFrom
-	wakesFrom  time.Time
-	asking     time.Duration // for what they told of, since wakesFrom
-	found      int           // by looks without the wish, since foundFrom
-	foundFrom  time.Time
-}
-
-// distrust forgets the wish: nobody may have seen it for a while.
-func (q *sleepiness) distrust() {
-	q.wants, q.armed, q.told, q.calm, q.hands = false, false, true, true, false
-}
-
-// looked takes note of a look that found so much for these causes.
-func (q *sleepiness) looked(found int, causes listen.Causes) {
-	now := time.Now()
-	q.found += found
-	if found > 0 {
-		q.emptySince, q.calm = time.Time{}, false
-		if q.busySince.IsZero() {
-			q.busySince = now
-		}
-	}
-	q.fresh = causes.Has(listen.Connected) || causes.Has(listen.Seated)
-	if causes.Has(listen.Notified) {
-		q.woken(now)
-	}
-}
-
-// woken counts a job that was told of.
-func (q *sleepiness) woken(now time.Time) {
-	q.wakes++
-	if now.Sub(q.wakesFrom) > busyWithin {
-		q.wakes, q.asking, q.wakesFrom = 0, 0, now
-	}
-}
-
-// rested takes note of a rest with nothing known to be due.
-func (q *sleepiness) rested(d time.Duration) {
-	if d >= restEnough {
-		q.busySince = time.Time{}
-	}
-}
-
-// often says whether jobs come at such a rate that it is cheaper to look for them.
-func (q *sleepiness) often() bool {
-	return q.wakes >= q.pace.busyWakes || q.wakes >= fewWakes && q.asking >= busyAsking
-}
-
-func (q *sleepiness) isBusy() bool {
-	return q.often() || !q.busySince.IsZero() && time.Since(q.busySince) >= q.pace.busyAfter
-}
+// A barrier that could not be had is tried again after this, and a look made each time.
+const barrierAgain = 500 * time.Millisecond
 
 // busy goes on from a look that found all that it asked for.
 func (r *reserving) busy() time.Duration {
@@ -169,7 +67,7 @@ func (r *reserving) stopWanting() (ok bool) {
 // takeBack takes the wish back.
 func (r *reserving) takeBack() (ok bool) {
 	r.quiet.wants, r.quiet.armed, r.quiet.wakes, r.quiet.asking = false, false, 0, 0
-	r.quiet.found, r.quiet.foundFrom = 0, time.Now()
+	r.quiet.recount(time.Now())
 	r.stats.toggled()
 	defer r.wished()
 	if err := r.wish(false, false); err != nil {
@@ -225,8 +123,12 @@ func (r *reserving) fallAsleep(found int) time.Duration {
 	hearing := r.sit()
 	switch {
 	case hearing == listen.Reserve: // others hear; when it is this one's turn, the bell rings
+		had := q.hands
 		if q.told {
 			r.takeBack()
+		}
+		if had { // and it did not hear any more of what it was handed until then
+			r.unheard()
 		}
 		r.hungry, q.trusts = false, true
 		return untilWoken
@@ -279,36 +181,26 @@ func (r *reserving) fallAsleep(found int) time.Duration {
 
 // calmDown says how long to wait for the next look while work may go on coming: negative when it is time to fall asleep.
 func (r *reserving) calmDown(found int) time.Duration {
-	q := &r.quiet
-	if now := time.Now(); now.Sub(q.foundFrom) >= busyWithin {
-		few := q.found < calmJobs && !q.foundFrom.IsZero()
-		q.found, q.foundFrom = 0, now
-		if few {
-			return -1
-		}
+	pause := r.quiet.calmDown(found, time.Now())
+	if pause < 0 {
+		r.quiet.busySince = time.Time{} // what comes now is told of: it is no longer work without a rest
 	}
-	if found > 0 {
-		return 0
-	}
-	if q.emptySince.IsZero() {
-		q.emptySince = time.Now()
-	}
-	if q.calm || time.Since(q.emptySince) >= q.pace.calmAfter {
-		return -1
-	}
-	return calmPause
+	return pause
 }
 
 // leave takes the wish back for good: a worker that drains needs no notifications.
 func (r *reserving) leave() {
 	defer r.rise()
 	if r.end.Err() != nil || r.looking.fails > 0 {
-		r.quiet.hands = false
+		r.refuseHanded()
 		return
 	}
 	handed := r.cfg.TakesHanded && (r.quiet.told || r.handovers.any())
 	if r.quiet.wants || handed {
-		if ok := r.stopWanting(); ok && r.cfg.TakesHanded { // else nothing answers
+		switch ok := r.stopWanting(); {
+		case !ok: // nothing answers
+			r.refuseHanded()
+		case r.cfg.TakesHanded:
 			r.returnHanded()
 		}
 	}

@@ -29,6 +29,7 @@ func (r *reserving) takeOver(lying []watched) {
 	ctx, done := r.statement(r.stop, r.end)
 	jobs, err := r.store.TakeOver(ctx, ids, free)
 	done()
+	r.handovers.tookCall(time.Since(asked))
 	if r.stop.Err() == nil && r.standing.changed(err) {
 		r.logTrouble(err, "look after what was handed to others")
 	}
