@@ -72,7 +72,7 @@ func (e *Engine) settle(ctx context.Context, r *refresh, stop <-chan struct{}, c
 			}
 			return e.inParts(ctx, r, stop, c, done, last, kind, err)
 		case kind == suspect && failures%probeEvery == 0 && len(c.ProductIDs) > 1:
-			if found, err := e.probe(ctx, r, stop, c, done, last); found || err != nil {
+			if found, err := e.probe(ctx, r, stop, c, done, last, err); found || err != nil {
 				return err
 			}
 		case kind != later && over:

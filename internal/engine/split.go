@@ -23,8 +23,8 @@ func (e *Engine) inParts(ctx context.Context, r *refresh, stop <-chan struct{}, 
 
 // probe tries the halves of a chunk whose failure may or may not be its products' fault. When one of them succeeds, it is:
 // then the whole chunk is dealt with, and found is true.
-func (e *Engine) probe(ctx context.Context, r *refresh, stop <-chan struct{}, c Chunk, done int, last bool) (found bool, err error) {
-	out, good, err := e.split(ctx, r, stop, c, nil, true)
+func (e *Engine) probe(ctx context.Context, r *refresh, stop <-chan struct{}, c Chunk, done int, last bool, why error) (found bool, err error) {
+	out, good, err := e.split(ctx, r, stop, c, why, true)
 	switch {
 	case errors.Is(err, errOutOfOrder):
 		return false, nil
@@ -41,7 +41,8 @@ var errOutOfOrder = errors.New("the recomputation is out of order")
 
 // split recomputes a chunk in halves, halves of halves that fail, and so on, wide before deep: so that a few bad products
 // are found in few calls, and many don't cost more than maxParts. What is not told apart by then fails together. good is
-// how many calls succeeded. With probing, it ends when both halves fail.
+// how many calls succeeded. With probing, it ends with nothing found when both halves fail, or when the refresh has no calls
+// left to try both.
 func (e *Engine) split(ctx context.Context, r *refresh, stop <-chan struct{}, c Chunk, why error, probing bool) (out written, good int, err error) {
 	fail := func(ids []json.RawMessage, why error) {
 		text := reason(why.Error())
@@ -51,6 +52,9 @@ func (e *Engine) split(ctx context.Context, r *refresh, stop <-chan struct{}, c 
 		for _, id := range ids {
 			out.failed = append(out.failed, FailedID{ID: id, Error: text})
 		}
+	}
+	if probing && r.parts > maxPartsRefresh-2 {
+		return written{}, 0, nil
 	}
 	if len(c.ProductIDs) == 1 || r.parts >= maxPartsRefresh {
 		fail(c.ProductIDs, why)
