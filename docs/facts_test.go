@@ -130,7 +130,7 @@ func TestNumbersOfThePagesAreThoseOfTheCode(t *testing.T) {
 	says("engine.md", "goes on trying for 6 h")
 	says("engine.md", "tries 3 times, then halves")
 	says("engine.md", "first after 200 ms, then less and less often up to 30 s, for 30 min")
-	says("engine.md", "at most 64 calls for the parts of a chunk, and 1,000 for those of a refresh")
+	says("engine.md", "at most 64 parts of a chunk are tried, and 1,000 of a refresh")
 	code("../internal/engine/patience.go", "orDefault(p.Tries, 3)", "orDefault(p.First, 200*time.Millisecond)", "orDefault(p.Cap, 30*time.Second)",
 		"orDefault(p.OutageFor, 30*time.Minute)", "orDefault(p.LaterFor, 6*time.Hour)", "maxParts = 64", "maxPartsRefresh = 1000")
 	says("engine.md", "SQLSTATE classes 21, 22, 23, 44, 54, P0")

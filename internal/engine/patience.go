@@ -10,7 +10,7 @@ import (
 // Patience says how long a chunk that fails is tried. The zero value means the defaults for every field.
 //
 // Work stays bounded whatever fails: one chunk is tried for OutageFor at most (besides the waits that the recomputation
-// itself asks for), its parts at most maxParts times and those of a refresh at most maxPartsRefresh times. What has not been
+// itself asks for), at most maxParts of its parts are tried and at most maxPartsRefresh of a refresh. What has not been
 // recomputed by then is in the dead letter with the reason.
 type Patience struct {
 	Tries     int           // of a chunk that the recomputation can't digest, before it is tried in parts; 0 means 3

@@ -106,13 +106,13 @@ type badPart struct{ error }
 
 // part recomputes a part of a chunk. A recomputation that goes out of order meanwhile is waited for, unless in a hurry.
 func (e *Engine) part(ctx context.Context, r *refresh, stop <-chan struct{}, c Chunk, hurry bool) (int64, []FailedID, error) {
+	r.parts++ // once: to wait for it is no search for who is to blame
 	since := time.Now()
 	blamed := 0 // failures that may be the products' fault
 	for failures := 1; ; failures++ {
 		if err := e.ours(ctx, r); err != nil {
 			return 0, nil, err
 		}
-		r.parts++
 		out, _, err := e.attempt(ctx, r, c, 0, false)
 		if err == nil || errors.Is(err, ErrRefreshLost) {
 			return out.n, out.failed, err
