@@ -87,8 +87,9 @@ func (e *Engine) admit(ctx context.Context, j queue.Job) (*refresh, error) {
 	}
 }
 
-// Handle is Submit as a handler of PRICE_REFRESH jobs: accepted is Concluded, a refusal is Refused. While the queue is full
-// it waits for a place first: the worker's slot that it holds is what slows the reservations down.
+// Handle is Submit as a handler of PRICE_REFRESH jobs: accepted is Concluded, a refusal is Refused, and one because of the
+// shutdown Released: the job has done nothing for it. While the queue is full it waits for a place first: the worker's slot
+// that it holds is what slows the reservations down.
 func (e *Engine) Handle(ctx context.Context, j queue.Job) queue.Outcome {
 	refreshID, err := e.submitPatiently(ctx, j)
 	e.stats.refuse(err)
@@ -105,7 +106,9 @@ func (e *Engine) Handle(ctx context.Context, j queue.Job) queue.Outcome {
 			Kind: queue.Refused, Err: err, Delay: refusedDelay(j.Attempt),
 			Result: json.RawMessage(fmt.Sprintf(`{"refusedBy": %d}`, b.by)),
 		}
-	case errors.Is(err, ErrQueueFull), errors.Is(err, ErrRunnerStopped), errors.Is(err, errRowLocked):
+	case errors.Is(err, ErrRunnerStopped):
+		return queue.Outcome{Kind: queue.Released, Err: err}
+	case errors.Is(err, ErrQueueFull), errors.Is(err, errRowLocked):
 		return queue.Outcome{Kind: queue.Refused, Err: err}
 	case errors.Is(err, errBadConfig):
 		return queue.Outcome{Kind: queue.Permanent, Err: err} // it is frozen: no later attempt can read it either

@@ -96,7 +96,12 @@ func TestTheFourRefusals(t *testing.T) {
 	late := b.job("g", `["p1"]`)
 	close(g.open)
 	must(t, e.stop())
-	refused(late, engine.ErrRunnerStopped, 0)
+	if out := e.Handle(ctx, late); out.Kind != queue.Released || !errors.Is(out.Err, engine.ErrRunnerStopped) {
+		t.Errorf("at a shutdown: got %v (%v), want it released", out.Kind, out.Err)
+	}
+	if s := e.Stats(); s.Refused["stopped"] != 1 {
+		t.Errorf("stats %+v", s)
+	}
 }
 
 func TestVariantsOfAnArticleExcludeEachOther(t *testing.T) {

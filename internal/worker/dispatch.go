@@ -124,8 +124,8 @@ func (w *Worker) finish(h *hold, out queue.Outcome) {
 	case out.Kind == queue.Concluded || out.Kind == queue.Lost:
 		w.settle(h, out, outcomeOf(out.Kind), 0)
 	default:
-		if recalled && out.Kind == queue.Failed {
-			out.Kind = queue.Released // it failed because we told it to stop
+		if recalled && (out.Kind == queue.Failed || out.Kind == queue.Refused) {
+			out.Kind = queue.Released // because we told it to stop
 		}
 		w.lanes.put(&conclusion{hold: h, out: checked(out)})
 	}

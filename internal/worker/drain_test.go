@@ -68,6 +68,10 @@ func TestWhatIsLeftAfterTheDrainTimeGoesBack(t *testing.T) {
 			<-ctx.Done()
 			return queue.Outcome{Kind: queue.Failed, Err: context.Cause(ctx)}
 		}, ""},
+		{"one that says \"not now\" then", func(ctx context.Context, _ queue.Job) queue.Outcome {
+			<-ctx.Done()
+			return queue.Outcome{Kind: queue.Refused, Err: context.Cause(ctx)}
+		}, ""},
 		{"one that does not", func(context.Context, queue.Job) queue.Outcome { time.Sleep(time.Hour); return queue.Outcome{} }, "did not stop"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -29,7 +29,7 @@ type hold struct {
 	until    time.Time // the lease is over by then, if it was not extended: counted from before the statement was sent
 	extended time.Time // when until was last moved
 	cancel   context.CancelCauseFunc
-	recalled bool // cancelled by a drain: a failure is a release
+	recalled bool // cancelled by a drain: a failure or refusal is a release
 	left     bool // no handler runs for it, or does any more
 }
 
