@@ -30,6 +30,10 @@ func TestAFullRefreshThatFailsIsADeadLetterForTheWholeCatalog(t *testing.T) {
 	if l := b.letter(); !l.Full || len(l.IDs) != 0 || !strings.HasPrefix(l.Error, "the catalog could not be recomputed: ") {
 		t.Errorf("dead letter %+v", l)
 	}
+	waitFor(t, func() bool { return e.Stats().Places == 0 }) // its run has ended
+	if s := e.Stats(); s.Released != 1 || s.Lost != 0 {
+		t.Errorf("what is given up is released, not lost: %+v", s)
+	}
 }
 
 // Nobody here knows the ids of a catalog that was not listed, so those that the recomputation names as failed are taken from it.

@@ -31,7 +31,7 @@ type refresh struct {
 	cancel     context.CancelCauseFunc // of what runs; nil while it is queued
 }
 
-// run runs a refresh to its end. Any error means that it was not released by us: lost, or to be handed back.
+// run runs a refresh to its end. Any error but errGivenUp means that it was not released by us: lost, or to be handed back.
 func (e *Engine) run(ctx context.Context, r *refresh, stop <-chan struct{}) error {
 	if r.takeovers > maxTakeovers {
 		return e.giveUp(ctx, r, stop, fmt.Errorf("it was taken over %d times without progress: it may be what its workers died of", r.takeovers))
@@ -51,9 +51,6 @@ func (e *Engine) run(ctx context.Context, r *refresh, stop <-chan struct{}) erro
 		end := min(r.done+e.cfg.Chunk, len(r.ids))
 		c := Chunk{Refresh: r.Refresh, Number: number, Offset: r.done, ProductIDs: r.ids[r.done:end]}
 		if err := e.settle(ctx, r, stop, c, end, end == len(r.ids)); err != nil {
-			if errors.Is(err, errGivenUp) {
-				return nil
-			}
 			return err
 		}
 	}

@@ -80,7 +80,7 @@ func (e *Engine) runOne(work context.Context, r *refresh, stop <-chan struct{}) 
 	defer e.stats.running.Add(-1)
 	err := e.run(ctx, r, stop)
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, errGivenUp):
 		return nil
 	case errors.Is(err, errHandBack):
 		return e.handBack(ctx, []*refresh{r})
