@@ -163,7 +163,7 @@ func (h house) worker(t *testing.T) {
 	h.must(conn, `SELECT :"schema".progress_refresh(id, lock_token, 60000, 1, 1), :"schema".extend_refreshes(ARRAY[id], ARRAY[lock_token], 0) FROM :"schema".refreshes`)
 	h.must(conn, `SELECT * FROM :"schema".take_over_refreshes(gen_random_uuid(), 60000, 10)`)
 	h.must(conn, `SELECT r.* FROM :"schema".refreshes x, :"schema".release_refresh(x.id, x.lock_token, 0, '[{"id": "p2", "error": "no"}]') r`)
-	h.must(conn, `SELECT :"schema".hand_back_refreshes('{}', '{}'), :"schema".article_of('1a')`)
+	h.must(conn, `SELECT :"schema".begin_refresh(1, gen_random_uuid(), 1), :"schema".hand_back_refreshes('{}', '{}'), :"schema".article_of('1a')`)
 	var letters int
 	err = conn.QueryRow(ctx, migrations.Render(`SELECT count(*) FROM :"schema".jobs WHERE catalog_id = 'engine' AND status = 'FAILED'`, h.schema)).Scan(&letters)
 	if err != nil || letters != 1 {

@@ -26,7 +26,7 @@ END $$;
 COMMENT ON FUNCTION :"schema".extend_refreshes IS 'For workers: extends the leases of refreshes; returns those that are lost.';
 
 -- take_over_refreshes: up to p_limit refreshes whose lease has ended go on here, under new tokens, after the ids that are
--- dealt with already. A refresh whose process died counts one attempt; one that was handed back does not.
+-- dealt with already. That counts for nothing yet: see begin_refresh.
 -- returns: the refreshes, the oldest lease first
 -- locks: their rows, passing over locked ones
 CREATE OR REPLACE FUNCTION :"schema".take_over_refreshes(p_worker uuid, p_lease_ms integer, p_limit integer)
@@ -44,8 +44,7 @@ BEGIN
     ), mine AS (
         UPDATE refreshes r
            SET lock_token = gen_random_uuid(), worker_id = p_worker, updated_at = at,
-               lease_expires_at = at + p_lease_ms * interval '1 ms',
-               attempts = least(r.attempts, 2147483646) + CASE WHEN r.worker_id IS NULL THEN 0 ELSE 1 END
+               lease_expires_at = at + p_lease_ms * interval '1 ms'
           FROM expired WHERE r.id = expired.id
         RETURNING r.*
     )
@@ -55,11 +54,38 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION :"schema".take_over_refreshes IS 'For workers: takes over refreshes whose lease has ended.';
 
+-- begin_refresh: the run of a refresh that was taken over begins, which counts: what its workers die of is given up in the end.
+-- What is still waiting for its turn when its worker dies has not begun, and is not charged for it. Said again, after an answer
+-- got lost, it writes the same.
+-- $1 refresh  $2 its token  $3 attempts, with this one
+-- returns: false when the refresh is lost (not ACTIVE under this token): nothing was written
+-- locks: the refresh's row
+CREATE OR REPLACE FUNCTION :"schema".begin_refresh(p_id bigint, p_token uuid, p_attempts integer) RETURNS boolean
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
+BEGIN
+    UPDATE refreshes r SET attempts = p_attempts, updated_at = clock_timestamp()
+     WHERE r.id = p_id AND r.status = 'ACTIVE' AND r.lock_token = p_token;
+    RETURN FOUND;
+END $$;
+COMMENT ON FUNCTION :"schema".begin_refresh IS 'For workers: counts the run of a refresh that was taken over.';
+COMMENT ON COLUMN :"schema".refreshes.attempts IS 'How often a worker that had taken it over began to run it since it last made progress.';
+
 -- hand_back_refreshes: at a shutdown, leases end now, and the workers are told to look. The token is a new one that nobody
 -- knows, so that the old holder is fenced off.
+-- $1 refreshes  $2 their tokens  $3 those of them whose run was counted by begin_refresh: the shutdown is not their fault
 -- returns: how many were handed back
 -- locks: the refreshes' rows, in order of id
-CREATE OR REPLACE FUNCTION :"schema".hand_back_refreshes(p_ids bigint[], p_tokens uuid[]) RETURNS integer
+DO $$
+DECLARE
+    old regprocedure;
+BEGIN
+    -- A function's arguments can't be changed in its place. What was granted on it by name has to be granted again.
+    FOR old IN SELECT p.oid::regprocedure FROM pg_proc p
+                WHERE p.pronamespace = quote_ident(:'schema')::regnamespace AND p.proname = 'hand_back_refreshes' AND NOT 'p_begun' = ANY (p.proargnames) LOOP
+        EXECUTE format('DROP FUNCTION %s', old);
+    END LOOP;
+END $$;
+CREATE OR REPLACE FUNCTION :"schema".hand_back_refreshes(p_ids bigint[], p_tokens uuid[], p_begun bigint[] DEFAULT '{}') RETURNS integer
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 DECLARE
     at constant timestamptz := clock_timestamp();
@@ -69,7 +95,8 @@ BEGIN
         SELECT r.id FROM refreshes r JOIN unnest(p_ids, p_tokens) h(id, token) ON h.id = r.id AND h.token = r.lock_token
          WHERE r.status = 'ACTIVE' ORDER BY r.id FOR UPDATE OF r
     )
-    UPDATE refreshes r SET lock_token = gen_random_uuid(), lease_expires_at = at, worker_id = NULL, updated_at = at
+    UPDATE refreshes r SET lock_token = gen_random_uuid(), lease_expires_at = at, worker_id = NULL, updated_at = at,
+           attempts = greatest(r.attempts - (r.id = ANY (p_begun))::integer, 0)
       FROM mine WHERE r.id = mine.id;
     GET DIAGNOSTICS n = ROW_COUNT;
     IF n > 0 THEN

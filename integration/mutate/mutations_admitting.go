@@ -123,12 +123,24 @@ var admitting = []mutation{
 		old: "SET lock_token = gen_random_uuid(), worker_id = p_worker", new: "SET worker_id = p_worker",
 	},
 	{
-		what: "a takeover from the dead counts", file: leasesSQL, in: engineTests, run: `TestALostChunk|TestWhatKills`,
-		old: "CASE WHEN r.worker_id IS NULL THEN 0 ELSE 1 END", new: "0",
+		what: "a takeover alone counts for nothing", file: leasesSQL, in: engineTests, run: `TestWhatWaits`,
+		old: "interval '1 ms'\n          FROM expired", new: "interval '1 ms', attempts = r.attempts + 1\n          FROM expired",
 	},
 	{
-		what: "a takeover of what was handed back does not", file: leasesSQL, in: engineTests, run: `TestAShutdown`,
-		old: "CASE WHEN r.worker_id IS NULL THEN 0 ELSE 1 END", new: "1",
+		what: "the run of what was taken over counts", file: leasesSQL, in: engineTests, run: `TestARunThat|TestWhatKills`,
+		old: "SET attempts = p_attempts, updated_at", new: "SET updated_at",
+	},
+	{
+		what: "a beginning's token", file: leasesSQL, in: engineTests, run: `TestOnlyTheHolder`,
+		old: "r.status = 'ACTIVE' AND r.lock_token = p_token;\n    RETURN FOUND;", new: "r.status = 'ACTIVE';\n    RETURN FOUND;",
+	},
+	{
+		what: "a run that is handed back counts for nothing", file: leasesSQL, in: engineTests, run: `TestARunThat`,
+		old: "greatest(r.attempts - (r.id = ANY (p_begun))::integer, 0)", new: "r.attempts",
+	},
+	{
+		what: "only a run that was counted is taken off the count", file: leasesSQL, in: engineTests, run: `TestARunThat`,
+		old: "(r.id = ANY (p_begun))::integer", new: "1",
 	},
 	{
 		what: "a handing back's token", file: leasesSQL, in: engineTests, run: `TestOnlyTheHolder`,

@@ -24,7 +24,7 @@ const (
 	minLease    = 500 * time.Millisecond
 	maxChunk    = 50_000
 	callTimeout = 10 * time.Second // for a statement of ours that the database doesn't answer
-	// maxTakeovers is how many processes may die over a refresh without progress before it is given up as the cause.
+	// maxTakeovers is how many processes that took it over may begin a refresh and die without progress, before it is given up.
 	maxTakeovers = 5
 )
 

@@ -14,16 +14,18 @@ import (
 type refresh struct {
 	Refresh
 	token     string
-	takeovers int // without progress before this one
+	taken     bool // over from another process, or after a hand-back
+	takeovers int  // after which it was begun, without progress; with this one once it is counted
 	began     time.Time
 
 	// Only the goroutine that runs it.
-	ids    []json.RawMessage
-	listed bool // ids is all there is to do
-	done   int  // so many of ids are dealt with
-	n      int64
-	failed int
-	parts  int // calls for parts of chunks so far
+	counted bool // among takeovers
+	ids     []json.RawMessage
+	listed  bool // ids is all there is to do
+	done    int  // so many of ids are dealt with
+	n       int64
+	failed  int
+	parts   int // calls for parts of chunks so far
 
 	// Under the engine's mu.
 	leaseUntil time.Time               // by our clock, counted from before the database was asked
@@ -33,6 +35,11 @@ type refresh struct {
 
 // run runs a refresh to its end. Any error but errGivenUp means that it was not released by us: lost, or to be handed back.
 func (e *Engine) run(ctx context.Context, r *refresh, stop <-chan struct{}) error {
+	if r.taken {
+		if err := e.begin(ctx, r, stop); err != nil {
+			return err
+		}
+	}
 	if r.takeovers > maxTakeovers {
 		return e.giveUp(ctx, r, stop, fmt.Errorf("it was taken over %d times without progress: it may be what its workers died of", r.takeovers))
 	}
@@ -55,6 +62,16 @@ func (e *Engine) run(ctx context.Context, r *refresh, stop <-chan struct{}) erro
 		}
 	}
 	return nil
+}
+
+// begin counts the run of a refresh that was taken over, before anything of it can be what this process dies of.
+func (e *Engine) begin(ctx context.Context, r *refresh, stop <-chan struct{}) error {
+	err := e.persist(ctx, r, stop, "begin", func(ctx context.Context) error { return e.store.begin(ctx, r, r.takeovers+1) })
+	if err == nil {
+		r.takeovers++
+		r.counted = true
+	}
+	return err
 }
 
 // errGivenUp ends the run of a refresh that was released with its rest in the dead letter.

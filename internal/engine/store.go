@@ -144,6 +144,17 @@ func (s store) list(ctx context.Context, r *refresh, ids []json.RawMessage) (all
 	return all, json.Unmarshal(listed, &all)
 }
 
+// begin writes how many runs of a refresh that was taken over have begun, or ErrRefreshLost.
+func (s store) begin(ctx context.Context, r *refresh, takeovers int) error {
+	var held bool
+	err := s.once(ctx, func(row pgx.Row) error { return row.Scan(&held) },
+		`SELECT `+s.schema+`.begin_refresh($1, $2::text::uuid, $3)`, r.ID, r.token, takeovers)
+	if err == nil && !held {
+		return ErrRefreshLost
+	}
+	return err
+}
+
 // extend is the heartbeat; it returns which refreshes are lost.
 func (s store) extend(ctx context.Context, held []*refresh) (lost []int64, err error) {
 	ids, tokens := names(held)
@@ -154,8 +165,14 @@ func (s store) extend(ctx context.Context, held []*refresh) (lost []int64, err e
 
 func (s store) handBack(ctx context.Context, held []*refresh) (n int, err error) {
 	ids, tokens := names(held)
+	counted := []int64{}
+	for _, r := range held {
+		if r.counted {
+			counted = append(counted, r.ID)
+		}
+	}
 	err = s.once(ctx, func(row pgx.Row) error { return row.Scan(&n) },
-		`SELECT `+s.schema+`.hand_back_refreshes($1::bigint[], $2::text[]::uuid[])`, ids, tokens)
+		`SELECT `+s.schema+`.hand_back_refreshes($1::bigint[], $2::text[]::uuid[], $3::bigint[])`, ids, tokens, counted)
 	return n, err
 }
 
@@ -177,7 +194,7 @@ func (s store) takeOver(ctx context.Context, limit int) (taken []*refresh, err e
 		           FROM `+s.schema+`.take_over_refreshes($1::text::uuid, $2, $3)`, s.worker, s.leaseMS, limit).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				var ids []byte
-				r := &refresh{leaseUntil: asked.Add(time.Duration(s.leaseMS) * time.Millisecond)}
+				r := &refresh{taken: true, leaseUntil: asked.Add(time.Duration(s.leaseMS) * time.Millisecond)}
 				if err := rows.Scan(&r.ID, &r.token, &r.JobID, &r.TenantID, &r.CatalogID, &r.Full, &r.listed, &ids, &r.done,
 					&r.failed, &r.takeovers, &r.TraceID, &r.OperatedBy); err != nil {
 					return err
