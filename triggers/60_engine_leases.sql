@@ -1,29 +1,44 @@
 -- Leases: an active refresh belongs to one process, which says so again and again; when it falls silent, to another.
 
+DO $$
+DECLARE
+    old regprocedure;
+BEGIN
+    -- A function's arguments can't be changed in its place. What was granted on it by name has to be granted again.
+    FOR old IN SELECT p.oid::regprocedure FROM pg_proc p
+                WHERE p.pronamespace = quote_ident(:'schema')::regnamespace
+                  AND (p.proname = 'extend_refreshes' AND NOT 'extended' = ANY (p.proargnames)
+                       OR p.proname = 'hand_back_refreshes' AND NOT 'p_begun' = ANY (p.proargnames)) LOOP
+        EXECUTE format('DROP FUNCTION %s', old);
+    END LOOP;
+END $$;
+
 -- extend_refreshes: the heartbeat of all refreshes that a process holds, in one statement. A row that somebody has locked is
--- passed over: it is neither lost nor extended, and the next heartbeat comes well before the lease ends.
--- returns: those that are lost
+-- passed over: it is neither lost nor extended, and the next heartbeat comes well before the lease ends. If that one passes it
+-- over too, and all others, its lease ends: another may take it over as soon as the lock is gone.
+-- returns: extended   those whose leases are extended
+--          lost       those that are not ACTIVE under these tokens
 -- locks: the refreshes' rows (tried), in order of id
-CREATE OR REPLACE FUNCTION :"schema".extend_refreshes(p_ids bigint[], p_tokens uuid[], p_lease_ms integer) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION :"schema".extend_refreshes(
+    p_ids bigint[], p_tokens uuid[], p_lease_ms integer, OUT extended bigint[], OUT lost bigint[])
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 DECLARE
-    at   constant timestamptz := clock_timestamp();
-    lost bigint[];
+    at constant timestamptz := clock_timestamp();
 BEGIN
     WITH held AS (
         SELECT h.id, h.token FROM unnest(p_ids, p_tokens) h(id, token)
     ), mine AS (
         SELECT r.id FROM refreshes r JOIN held ON held.id = r.id AND held.token = r.lock_token
          WHERE r.status = 'ACTIVE' ORDER BY r.id FOR UPDATE OF r SKIP LOCKED
-    ), extended AS (
+    ), moved AS (
         UPDATE refreshes r SET lease_expires_at = at + p_lease_ms * interval '1 ms', updated_at = at
           FROM mine WHERE r.id = mine.id
+        RETURNING r.id
     )
-    SELECT array_agg(held.id) INTO lost FROM held
+    SELECT coalesce((SELECT array_agg(moved.id) FROM moved), '{}'), coalesce(array_agg(held.id), '{}') INTO extended, lost FROM held
      WHERE NOT EXISTS (SELECT FROM refreshes r WHERE r.id = held.id AND r.status = 'ACTIVE' AND r.lock_token = held.token);
-    RETURN coalesce(lost, '{}');
 END $$;
-COMMENT ON FUNCTION :"schema".extend_refreshes IS 'For workers: extends the leases of refreshes; returns those that are lost.';
+COMMENT ON FUNCTION :"schema".extend_refreshes IS 'For workers: extends the leases of refreshes; says which are extended and which lost.';
 
 -- take_over_refreshes: up to p_limit refreshes whose lease has ended go on here, under new tokens, after the ids that are
 -- dealt with already. That counts for nothing yet: see begin_refresh.
@@ -75,16 +90,6 @@ COMMENT ON COLUMN :"schema".refreshes.attempts IS 'How often a worker that had t
 -- $1 refreshes  $2 their tokens  $3 those of them whose run was counted by begin_refresh: the shutdown is not their fault
 -- returns: how many were handed back
 -- locks: the refreshes' rows, in order of id
-DO $$
-DECLARE
-    old regprocedure;
-BEGIN
-    -- A function's arguments can't be changed in its place. What was granted on it by name has to be granted again.
-    FOR old IN SELECT p.oid::regprocedure FROM pg_proc p
-                WHERE p.pronamespace = quote_ident(:'schema')::regnamespace AND p.proname = 'hand_back_refreshes' AND NOT 'p_begun' = ANY (p.proargnames) LOOP
-        EXECUTE format('DROP FUNCTION %s', old);
-    END LOOP;
-END $$;
 CREATE OR REPLACE FUNCTION :"schema".hand_back_refreshes(p_ids bigint[], p_tokens uuid[], p_begun bigint[] DEFAULT '{}') RETURNS integer
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 DECLARE

@@ -99,8 +99,12 @@ var admitting = []mutation{
 		old: "r.status = 'ACTIVE' AND r.lock_token = held.token);", new: "true);",
 	},
 	{
+		what: "a heartbeat says what it has extended", file: leasesSQL, in: engineTests, run: `TestALeaseThat`,
+		old: "(SELECT array_agg(moved.id) FROM moved)", new: "p_ids",
+	},
+	{
 		what: "a refresh's heartbeat's SKIP LOCKED", file: leasesSQL, in: engineTests, run: `TestAHeartbeat`,
-		old: "FOR UPDATE OF r SKIP LOCKED\n    ), extended", new: "FOR UPDATE OF r\n    ), extended",
+		old: "FOR UPDATE OF r SKIP LOCKED\n    ), moved", new: "FOR UPDATE OF r\n    ), moved",
 	},
 	{
 		what: "the end of the lease, for a takeover", file: leasesSQL, in: engineTests, run: `TestARefreshIsTakenOver|TestATakeover`,

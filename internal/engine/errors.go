@@ -24,7 +24,7 @@ var ErrRefreshLost = errors.New("the refresh is lost: it is not active under thi
 
 var (
 	errHandBack  = errors.New("the runner is shutting down")
-	errLeaseOver = errors.New("no heartbeat could be sent until the lease was over")
+	errLeaseOver = errors.New("no heartbeat extended the lease until it was over")
 	errBadConfig = errors.New("can't read the config")
 	errRowLocked = errors.New("the job's row is locked by another session")
 )

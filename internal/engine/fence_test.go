@@ -47,7 +47,7 @@ func (b bench) begin(sql string, args ...any) pgx.Tx {
 var forTheHolder = []struct{ sql, says string }{
 	{`SELECT notifyworker.progress_refresh($1, $2, 60000, 1, 1)::text`, "false"},
 	{`SELECT outcome FROM notifyworker.release_refresh($1, $2)`, "lost"},
-	{`SELECT (notifyworker.extend_refreshes(ARRAY[$1::bigint], ARRAY[$2::uuid], 7200000) = ARRAY[$1::bigint])::text`, "true"},
+	{`SELECT (x.extended = '{}' AND x.lost = ARRAY[$1::bigint])::text FROM notifyworker.extend_refreshes(ARRAY[$1::bigint], ARRAY[$2::uuid], 7200000) x`, "true"},
 	{`SELECT notifyworker.begin_refresh($1, $2, 3)::text`, "false"},
 	{`SELECT notifyworker.hand_back_refreshes(ARRAY[$1::bigint], ARRAY[$2::uuid])::text`, "0"},
 	{`SELECT coalesce(notifyworker.list_refresh($1, $2, 60000, '["p7"]')::text, 'lost')`, "lost"},

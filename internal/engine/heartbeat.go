@@ -69,19 +69,19 @@ func (e *Engine) beat(ctx context.Context) error {
 	return err
 }
 
-// extend extends leases in the database, and then here: by our own clock from before the database was asked.
+// extend extends leases in the database, and then the same ones here: by our own clock from before the database was asked.
 func (e *Engine) extend(ctx context.Context, held []*refresh) (lost []int64, err error) {
 	asked := time.Now()
 	ctx, done := context.WithTimeout(ctx, max(e.cfg.Lease/4, minLease/4))
 	defer done()
-	lost, err = e.store.extend(ctx, held)
+	extended, lost, err := e.store.extend(ctx, held)
 	if err != nil {
 		return nil, err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, r := range held {
-		if !slices.Contains(lost, r.ID) {
+		if slices.Contains(extended, r.ID) {
 			r.leaseUntil = asked.Add(e.cfg.Lease)
 		}
 	}

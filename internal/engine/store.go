@@ -155,12 +155,12 @@ func (s store) begin(ctx context.Context, r *refresh, takeovers int) error {
 	return err
 }
 
-// extend is the heartbeat; it returns which refreshes are lost.
-func (s store) extend(ctx context.Context, held []*refresh) (lost []int64, err error) {
+// extend is the heartbeat; it returns which leases are extended, and which refreshes are lost. The rows of the others are locked.
+func (s store) extend(ctx context.Context, held []*refresh) (extended, lost []int64, err error) {
 	ids, tokens := names(held)
-	err = s.once(ctx, func(row pgx.Row) error { return row.Scan(&lost) },
-		`SELECT `+s.schema+`.extend_refreshes($1::bigint[], $2::text[]::uuid[], $3)`, ids, tokens, s.leaseMS)
-	return lost, err
+	err = s.once(ctx, func(row pgx.Row) error { return row.Scan(&extended, &lost) },
+		`SELECT extended, lost FROM `+s.schema+`.extend_refreshes($1::bigint[], $2::text[]::uuid[], $3)`, ids, tokens, s.leaseMS)
+	return extended, lost, err
 }
 
 func (s store) handBack(ctx context.Context, held []*refresh) (n int, err error) {
