@@ -86,10 +86,10 @@ COMMENT ON FUNCTION :"schema".begin_refresh IS 'For workers: counts the run of a
 COMMENT ON COLUMN :"schema".refreshes.attempts IS 'How often a worker that had taken it over began to run it since it last made progress.';
 
 -- hand_back_refreshes: at a shutdown, leases end now, and the workers are told to look. The token is a new one that nobody
--- knows, so that the old holder is fenced off.
+-- knows, so that the old holder is fenced off. A row that somebody has locked is passed over, or it would keep all others.
 -- $1 refreshes  $2 their tokens  $3 those of them whose run was counted by begin_refresh: the shutdown is not their fault
--- returns: how many were handed back
--- locks: the refreshes' rows, in order of id
+-- returns: how many were handed back; the others are lost, or somebody holds their row's lock: ask again, all of them
+-- locks: the refreshes' rows (tried), in order of id
 CREATE OR REPLACE FUNCTION :"schema".hand_back_refreshes(p_ids bigint[], p_tokens uuid[], p_begun bigint[] DEFAULT '{}') RETURNS integer
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 DECLARE
@@ -98,7 +98,7 @@ DECLARE
 BEGIN
     WITH mine AS (
         SELECT r.id FROM refreshes r JOIN unnest(p_ids, p_tokens) h(id, token) ON h.id = r.id AND h.token = r.lock_token
-         WHERE r.status = 'ACTIVE' ORDER BY r.id FOR UPDATE OF r
+         WHERE r.status = 'ACTIVE' ORDER BY r.id FOR UPDATE OF r SKIP LOCKED
     )
     UPDATE refreshes r SET lock_token = gen_random_uuid(), lease_expires_at = at, worker_id = NULL, updated_at = at,
            attempts = greatest(r.attempts - (r.id = ANY (p_begun))::integer, 0)

@@ -151,6 +151,10 @@ var admitting = []mutation{
 		old: "ON h.id = r.id AND h.token = r.lock_token", new: "ON h.id = r.id",
 	},
 	{
+		what: "a handing back's SKIP LOCKED", file: leasesSQL, in: engineTests, run: `TestALockedRowKeeps`,
+		old: "FOR UPDATE OF r SKIP LOCKED\n    )\n    UPDATE", new: "FOR UPDATE OF r\n    )\n    UPDATE",
+	},
+	{
 		what: "who handed back is fenced off", file: leasesSQL, in: engineTests, run: `TestOnlyTheHolder|TestAShutdown`,
 		old: "UPDATE refreshes r SET lock_token = gen_random_uuid(), lease_expires_at = at", new: "UPDATE refreshes r SET lease_expires_at = at",
 	},

@@ -10,7 +10,11 @@ import (
 	"github.com/rs/zerolog"
 )
 
-const handBackTimeout = 3 * time.Second
+const (
+	handBackTimeout = 3 * time.Second
+	// A row that is locked by a moment's transaction is tried again; one that is still locked then is left to its lease.
+	handBackAgain, handBackFor = 50 * time.Millisecond, 2 * time.Second
+)
 
 // Run runs what is accepted until ctx ends, then drains: no refresh is accepted any more, chunks under way may finish within
 // the drain time, and what is left is handed back, so that another process goes on at once. It returns when all that it has
@@ -110,19 +114,29 @@ func (e *Engine) handBackQueued(ctx context.Context) error {
 	return e.handBack(ctx, waiting)
 }
 
-// handBack outlives its caller's end, within a limit of its own.
+// handBack outlives its caller's end, within a limit of its own. Those whose rows are locked by somebody keep no others.
 func (e *Engine) handBack(ctx context.Context, held []*refresh) error {
 	if len(held) == 0 {
 		return nil
 	}
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), handBackTimeout)
 	defer done()
-	n, err := e.store.handBack(ctx, held)
-	if err != nil {
-		return fmt.Errorf("hand back %d refreshes, which now wait for the end of their leases: %w", len(held), err)
+	back := 0
+	for since := time.Now(); ; {
+		n, err := e.store.handBack(ctx, held)
+		if err != nil {
+			return fmt.Errorf("hand back %d refreshes, which now wait for the end of their leases: %w", len(held)-back, err)
+		}
+		back += n
+		e.stats.handedBack.Add(int64(n))
+		if back == len(held) || time.Since(since) > handBackFor || pause(ctx, nil, handBackAgain) != nil {
+			break
+		}
 	}
-	e.stats.handedBack.Add(int64(n))
-	e.cfg.Log.Info().Int("refreshes", n).Msg("refreshes handed back")
+	e.cfg.Log.Info().Int("refreshes", back).Msg("refreshes handed back")
+	if left := len(held) - back; left > 0 {
+		e.cfg.Log.Warn().Int("refreshes", left).Msg("refreshes not handed back: their rows are locked, and they wait for the end of their leases, or they are lost")
+	}
 	return nil
 }
 

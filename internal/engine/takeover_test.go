@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -76,4 +77,56 @@ func TestARunThatIsHandedBackCountsForNothing(t *testing.T) {
 	}
 	b.exec(`SELECT notifyworker.hand_back_refreshes(ARRAY[id], ARRAY[lock_token]) FROM notifyworker.take_over_refreshes($1, 60000, 1)`, workerB)
 	counted(1, "handed back before its turn")
+}
+
+// A person who looks into one refresh's row FOR UPDATE keeps that one from being handed back, and no other.
+func TestALockedRowKeepsNoOtherRefreshFromBeingHandedBack(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	g := newGate()
+	defer close(g.open)
+	e := b.start(&fake{do: g.pass}, frozen, func(c *engine.Config) { c.Refreshes, c.DrainTimeout = 1, time.Millisecond })
+	_, err := e.Submit(ctx, b.job("running", `["p1"]`))
+	must(t, err)
+	g.wait(t)
+	var queued []int64
+	for _, c := range []string{"c", "d", "e"} {
+		id, err := e.Submit(ctx, b.job(c, `["p1"]`))
+		must(t, err)
+		queued = append(queued, id)
+	}
+	psql := b.begin(`SELECT FROM notifyworker.refreshes WHERE id = $1 FOR UPDATE`, queued[0])
+	must(t, e.stop())
+	if !value[bool](b, `SELECT bool_and(worker_id IS NULL AND lease_expires_at <= clock_timestamp()) FROM notifyworker.refreshes WHERE id = ANY ($1)`, queued[1:]) {
+		t.Error("others were not handed back")
+	}
+	if s := e.Stats(); s.HandedBack != 3 {
+		t.Errorf("stats %+v", s)
+	}
+	must(t, psql.Rollback(ctx))
+}
+
+// It may be an admission that is just being refused because of it: that takes a moment.
+func TestARowThatIsLockedForAMomentIsHandedBackToo(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	g := newGate()
+	defer close(g.open)
+	e := b.start(&fake{do: g.pass}, frozen, func(c *engine.Config) { c.Refreshes, c.DrainTimeout = 1, time.Millisecond })
+	_, err := e.Submit(ctx, b.job("running", `["p1"]`))
+	must(t, err)
+	g.wait(t)
+	locked, err := e.Submit(ctx, b.job("c", `["p1"]`))
+	must(t, err)
+	other, err := e.Submit(ctx, b.job("d", `["p1"]`))
+	must(t, err)
+	psql := b.begin(`SELECT FROM notifyworker.refreshes WHERE id = $1 FOR UPDATE`, locked)
+	stopped := make(chan error, 1)
+	go func() { stopped <- e.stop() }()
+	b.eventually(`SELECT worker_id IS NULL FROM notifyworker.refreshes WHERE id = $1`, other)
+	must(t, psql.Rollback(ctx))
+	must(t, <-stopped)
+	if !value[bool](b, `SELECT bool_and(worker_id IS NULL AND status = 'ACTIVE') FROM notifyworker.refreshes`) {
+		t.Error("what was locked for a moment was not handed back")
+	}
 }
