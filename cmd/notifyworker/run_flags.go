@@ -30,7 +30,7 @@ type runFlags struct {
 	MaxIDs       string `name:"max-ids" group:"Worker" env:"NOTIFYWORKER_MAX_IDS" placeholder:"N" help:"Product ids a job takes at most, the rest follows in the next (default 50000)."`
 
 	Recompute        string `group:"Price refreshes" env:"NOTIFYWORKER_RECOMPUTE" placeholder:"TARGET" help:"What recomputes prices: sql:FUNCTION or an HTTP URL; none for a worker without."`
-	RecomputeTimeout string `group:"Price refreshes" env:"NOTIFYWORKER_RECOMPUTE_TIMEOUT" placeholder:"DURATION" help:"How long one chunk may take (default 30s)."`
+	RecomputeTimeout string `group:"Price refreshes" env:"NOTIFYWORKER_RECOMPUTE_TIMEOUT" placeholder:"DURATION" help:"How long one chunk may take, and a call of the products function (default 30s)."`
 	ArticleFunction  string `group:"Price refreshes" env:"NOTIFYWORKER_ARTICLE_FUNCTION" placeholder:"FUNCTION" help:"SQL function from a product id to its article (default: letters behind digits are variants)."`
 	ProductsFunction string `group:"Price refreshes" env:"NOTIFYWORKER_PRODUCTS_FUNCTION" placeholder:"FUNCTION" help:"SQL function from a catalog id to its products, for full refreshes in chunks (default: the whole catalog in one call)."`
 	Chunk            string `group:"Price refreshes" env:"NOTIFYWORKER_CHUNK" placeholder:"N" help:"Products in one call (default 500)."`

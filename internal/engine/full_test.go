@@ -6,8 +6,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"notifyworker/internal/engine"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 func TestAFullRefreshIsOneCall(t *testing.T) {
@@ -60,6 +63,43 @@ func TestWhatFailsOfAWholeCatalogIsInTheDeadLetter(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The sessions' limits are for statements of ours. The function has its own, which the server keeps.
+func TestAProductsFunctionHasTheRecomputationsTimeLimit(t *testing.T) {
+	b := newBench(t)
+	ctx := context.Background()
+	b.exec(`CREATE TABLE locked (id text);
+		CREATE FUNCTION slow(catalog text) RETURNS SETOF text LANGUAGE sql AS $$ SELECT pg_sleep(catalog::float)::text; SELECT unnest(ARRAY['p1', 'p1', 'p2']) $$;
+		CREATE FUNCTION waits(catalog text) RETURNS SETOF text LANGUAGE sql AS $$ SELECT id FROM locked $$`)
+	cfg := b.pool.Config().Copy()
+	cfg.ConnConfig.RuntimeParams["statement_timeout"], cfg.ConnConfig.RuntimeParams["lock_timeout"] = "200ms", "50ms"
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	list := engine.SQLProducts{Name: "slow", Pool: pool}
+	if ids, err := list.List(ctx, "", "0.5"); err != nil || strings.Join(texts(ids), " ") != `"p1" "p2"` {
+		t.Errorf("in more time than the session has: %s, %v", texts(ids), err)
+	}
+	list.Timeout = 100 * time.Millisecond
+	if _, err := list.List(ctx, "", "3600"); err == nil || !strings.Contains(err.Error(), "statement timeout") {
+		t.Errorf("in an hour: %v", err)
+	}
+	list = engine.SQLProducts{Name: "waits", Pool: pool}
+	holder := b.begin(`LOCK TABLE locked`)
+	listed := make(chan error, 1)
+	go func() { _, err := list.List(ctx, "", "c"); listed <- err }()
+	waitFor(t, func() bool {
+		select {
+		case err := <-listed:
+			t.Fatalf("behind a lock: %v", err)
+		default:
+		}
+		return value[bool](b, `SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND clock_timestamp() - query_start > interval '100 ms'
+			AND datname = current_database()`)
+	})
+	must(t, holder.Rollback(ctx))
+	must(t, <-listed)
 }
 
 func TestAListedFullRefreshRunsInChunks(t *testing.T) {

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -21,7 +20,7 @@ type Lister interface {
 type SQLProducts struct {
 	Name    string
 	Pool    *pgxpool.Pool
-	Timeout time.Duration // 0 means one minute
+	Timeout time.Duration // of a call, whatever the pool's sessions allow; 0 means one minute
 }
 
 // Check says whether the function exists in that shape.
@@ -36,29 +35,23 @@ func (p *SQLProducts) List(ctx context.Context, _, catalogID string) ([]json.Raw
 	if err != nil {
 		return nil, err
 	}
-	ctx, done := context.WithTimeout(ctx, orDefault(p.Timeout, time.Minute))
-	defer done()
-	rows, err := p.Pool.Query(ctx, `SELECT to_jsonb(l.id)::text FROM `+f.name+`($1) l(id) WHERE l.id IS NOT NULL`, catalogID)
-	if err != nil {
-		return nil, fmt.Errorf("list catalog %s: %w", catalogID, err)
-	}
-	seen := map[string]bool{}
-	ids, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (json.RawMessage, error) {
-		var id []byte
-		if err := row.Scan(&id); err != nil || seen[string(id)] {
-			return nil, errors.Join(err)
-		}
-		seen[string(id)] = true
-		return id, nil
+	var ids []json.RawMessage
+	err = limited(ctx, p.Pool, orDefault(p.Timeout, time.Minute), func(b *pgx.Batch) {
+		b.Queue(`SELECT to_jsonb(l.id)::text FROM `+f.name+`($1) l(id) WHERE l.id IS NOT NULL`, catalogID).Query(func(rows pgx.Rows) error {
+			seen := map[string]bool{}
+			var id []byte
+			_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
+				if !seen[string(id)] {
+					seen[string(id)] = true
+					ids = append(ids, json.RawMessage(string(id)))
+				}
+				return nil
+			})
+			return err
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list catalog %s: %w", catalogID, err)
 	}
-	out := ids[:0]
-	for _, id := range ids {
-		if id != nil {
-			out = append(out, id)
-		}
-	}
-	return out, nil
+	return ids, nil
 }

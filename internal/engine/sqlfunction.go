@@ -207,32 +207,38 @@ func arguments(fn function, c Chunk) (ids *string, texts []string, err error) {
 	return &text, texts, nil
 }
 
+// transaction is limited for this function.
+func (f *SQLFunction) transaction(ctx context.Context, fill func(*pgx.Batch)) error {
+	err := limited(ctx, f.cfg.Pool, f.cfg.Timeout, fill)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "42883" {
+		f.forget()
+	}
+	return err
+}
+
 // grace is how long the server may take to say that its time limit has ended a call.
 const grace = 5 * time.Second
 
-// transaction sends a READ COMMITTED transaction with the call's time limit, which the server keeps, in one round trip.
-func (f *SQLFunction) transaction(ctx context.Context, fill func(*pgx.Batch)) error {
-	ctx, done := context.WithTimeout(ctx, f.cfg.Timeout+grace)
+// limited sends a READ COMMITTED transaction that calls a function of the user's with the call's time limit, which the server
+// keeps, in one round trip.
+func limited(ctx context.Context, pool *pgxpool.Pool, limit time.Duration, fill func(*pgx.Batch)) error {
+	ctx, done := context.WithTimeout(ctx, limit+grace)
 	defer done()
-	conn, err := f.cfg.Pool.Acquire(ctx)
+	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
 	err = oneTrip(ctx, conn, func(b *pgx.Batch) {
-		// The session's lock_timeout is for our own short statements; what the user's function waits for, this limit ends.
-		b.Queue(`SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', '0', true)`, strconv.FormatInt(f.cfg.Timeout.Milliseconds(), 10)+"ms")
+		// The session's limits are for our own short statements; what the user's function waits for, this one ends.
+		b.Queue(`SELECT set_config('statement_timeout', $1, true), set_config('lock_timeout', '0', true)`, strconv.FormatInt(limit.Milliseconds(), 10)+"ms")
 		fill(b)
 	})
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		if pg.Code == "42883" {
-			f.forget()
-		}
-		// The transaction failed, the connection did not: keep it.
-		if conn.Conn().PgConn().TxStatus() != 'I' {
-			_, _ = conn.Exec(ctx, "ROLLBACK") // if this fails too, the pool drops the connection
-		}
+	// The transaction failed, the connection did not: keep it.
+	if errors.As(err, &pg) && conn.Conn().PgConn().TxStatus() != 'I' {
+		_, _ = conn.Exec(ctx, "ROLLBACK") // if this fails too, the pool drops the connection
 	}
 	return err
 }
