@@ -16,8 +16,8 @@ const (
 	busyFor            = 5 * time.Second
 
 	// A job that is refused because of a refresh is woken by its release; its back-off is the net under that, and must
-	// not use up the job's attempts while a long refresh runs.
-	refusedFirst, refusedCap = 100 * time.Millisecond, 2 * time.Minute
+	// not use up the job's 100 attempts while a refresh waits for a recomputation that says "not now": 7 h at least.
+	refusedFirst, refusedCap = 100 * time.Millisecond, 10 * time.Minute
 )
 
 // Submit accepts a PRICE_REFRESH: the job is COMPLETED and its refresh ACTIVE, in one commit, and the refresh runs here
