@@ -3,6 +3,8 @@ package engine
 import (
 	"errors"
 	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Refusals of Submit: "not now". The job is untouched.
@@ -37,3 +39,19 @@ type blocked struct {
 
 func (b *blocked) Error() string { return fmt.Sprintf("%v: refresh %d", b.refusal, b.by) }
 func (b *blocked) Unwrap() error { return b.refusal }
+
+// lostSQL is the SQLSTATE by which recompute_chunk says that the refresh is lost.
+const lostSQL = "NW410"
+
+// pastSQL is the one by which it says that the chunk is dealt with already.
+const pastSQL = "NW411"
+
+func isPast(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == pastSQL
+}
+
+func isLost(err error) bool {
+	var pg *pgconn.PgError
+	return errors.Is(err, ErrRefreshLost) || errors.As(err, &pg) && pg.Code == lostSQL
+}

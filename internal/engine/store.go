@@ -3,14 +3,12 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
 	"notifyworker/internal/queue"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -239,20 +237,4 @@ func orDefaultSlice[T any](s []T) []T {
 		return []T{}
 	}
 	return s
-}
-
-// lostSQL is the SQLSTATE by which recompute_chunk says that the refresh is lost.
-const lostSQL = "NW410"
-
-// pastSQL is the one by which it says that the chunk is dealt with already.
-const pastSQL = "NW411"
-
-func isPast(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == pastSQL
-}
-
-func isLost(err error) bool {
-	var pg *pgconn.PgError
-	return errors.Is(err, ErrRefreshLost) || errors.As(err, &pg) && pg.Code == lostSQL
 }
