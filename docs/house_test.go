@@ -123,7 +123,7 @@ func TestAClientThatForgesAdditionsStopsNobody(t *testing.T) {
 	h.must(api, `INSERT INTO :"schema".job_additions (tenant_id, catalog_id, product_ids, marked, job_id) VALUES ('`+queue.DefaultTenant+`', 'forged', '["x"]', true, 1)`)
 	h.must(api, `INSERT INTO :"schema".job_additions (tenant_id, catalog_id, product_ids, from_job_id) VALUES ('`+queue.DefaultTenant+`', 'c', '[{}]', 2)`)
 	r, err := h.store("aaaaaaaa-0000-4000-8000-000000000001").Reserve(t.Context(), 10)
-	if err != nil || len(r.Jobs) != 2 || r.Poisoned == nil {
+	if err != nil || len(r.Jobs) != 3 || r.Poisoned != nil {
 		t.Fatalf("reserved %d jobs, reported %v, %v", len(r.Jobs), r.Poisoned, err)
 	}
 	var result string

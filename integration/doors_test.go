@@ -221,7 +221,48 @@ func TestAdditionsByHandStopNobody(t *testing.T) {
 			}
 		}
 	}
-	if !seen["goodPRICE_REFRESH"] || !seen["other"] || len(seen) != 6 || reported == nil {
+	if !seen["goodPRICE_REFRESH"] || !seen["other"] || !seen["takenPRICE_REFRESH"] || len(seen) != 7 || reported == nil {
 		t.Errorf("reserved %v, reported %v", seen, reported)
+	}
+}
+
+// A client may write additions, with the id of a job that somebody was told of. What it makes up belongs to nobody, and must cost
+// nobody else a thing.
+func TestJobIDsMadeUpByAClientStopNobody(t *testing.T) {
+	tb := newTable(t, queue.Config{})
+	made := func(catalog string, marked bool, ids string, job int64) {
+		tb.exec(`INSERT INTO notifyworker.job_additions (tenant_id, catalog_id, product_ids, marked, job_id) VALUES ($1, $2, $3::text::jsonb, $4, $5)`,
+			queue.DefaultTenant, catalog, ids, marked, job)
+	}
+	victim := tb.enqueue("victim", `["p1"]`)
+	tb.enqueue("victim", `["p2"]`)
+	for _, id := range []int64{victim, 1, 0, -7, 5000, 1 << 62} {
+		made("victim", false, `[]`, id)
+	}
+	drawn := one[int64](tb, `SELECT nextval('notifyworker.jobs_id_seq')`)
+	made("victim", false, `[null, {}]`, drawn)
+	for i := range 20 {
+		made("next", true, `["n"]`, int64(9+i)) // ids that the sequence is about to give
+	}
+	j := tb.reserve(1)[0]
+	if got := tb.ids(j.ID); j.ID != victim || got != `["p1", "p2", null, {}]` {
+		t.Errorf("job %d has %s, want job %d with the ids of its catalog", j.ID, got, victim)
+	}
+	if next := tb.reserve(1); len(next) != 1 || next[0].CatalogID != "next" {
+		t.Errorf("got %+v", next)
+	}
+	for range 30 {
+		tb.enqueueRR("other", `["r"]`)
+		tb.exec(`SELECT notifyworker.enqueue_job('plain')`)
+	}
+	for {
+		js := tb.reserve(10)
+		if len(js) == 0 {
+			break
+		}
+		tb.complete(js...)
+	}
+	if n := one[int](tb, `SELECT count(*) FROM notifyworker.job_additions`); n != 0 {
+		t.Errorf("%d additions wait for ever", n)
 	}
 }

@@ -1,3 +1,12 @@
+-- was_given: whether jobs' sequence has given this id to somebody.
+-- locks: nothing
+CREATE OR REPLACE FUNCTION :"schema".was_given(p_id bigint) RETURNS boolean
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+BEGIN
+    RETURN p_id BETWEEN 1 AND (SELECT s.last_value FROM pg_sequences s WHERE s.schemaname = :'schema' AND s.sequencename = 'jobs_id_seq');
+END $$;
+COMMENT ON FUNCTION :"schema".was_given IS 'Internal: whether jobs'' sequence has given this id to somebody.';
+
 -- fold: takes the catalog's additions into the job that is being reserved (or cancelled).
 -- $1 tenant  $2 catalog  $3 the job  $4 the ids it has  $5 at most so many ids
 -- returns: all ids in order of arrival, each once by its first place, with their JSON types (1 and "1" differ), never NULL;
@@ -85,13 +94,18 @@ BEGIN
     ), once AS (
         SELECT a.e, min(a.place) AS place FROM asked a GROUP BY a.e
     ), merged AS (
-        -- The id that a caller was told: a job that ends here, merged, unless it is the one that is being made of it.
+        -- The id that a caller was told: a job that ends here, merged, unless it is the one that is being made of it. What a client has
+        -- written by hand is none that anybody was told, and may not stop the fold: a job's that exists, or is still to come, or of
+        -- ids that no job could have.
         INSERT INTO jobs (id, tenant_id, type, operated_by, trace_id, status, config, result, finished_at)
         OVERRIDING SYSTEM VALUE
         SELECT g.job_id, p_tenant, 'PRICE_REFRESH', g.operated_by, g.trace_id, 'COMPLETED',
                jsonb_build_object('catalogId', p_catalog, 'productIds', g.product_ids),
                jsonb_build_object('mergedIntoJobId', p_job), now()
-          FROM gone g WHERE g.job_id <> p_job
+          FROM gone g
+         WHERE g.job_id <> p_job AND was_given(g.job_id)
+           AND NOT jsonb_path_exists(g.product_ids, 'strict $[*] ? (@.type() != "string" && @.type() != "number")')
+        ON CONFLICT (id) DO NOTHING
     )
     SELECT to_jsonb(ARRAY(SELECT o.e FROM once o ORDER BY o.place)), t.*
       FROM (SELECT coalesce(bool_or(g.full_refresh), false),

@@ -11,7 +11,7 @@
 --          No such row, brief. Each row says in look_ms how long it took to find the jobs, or to find that there is none; brief,
 --          with what it took to take them up to that row.
 -- locks, in this order: the jobs' rows by (run_after, id), passing over locked ones; for each PRICE_REFRESH then its
---        catalog (tried, exclusive) and its additions (see fold). Waits for nobody.
+--        catalog (tried, exclusive) and its additions (see fold), or marked additions (see reserve_marked.sql). Waits for nobody.
 --
 -- Plans: each statement finds its rows by an index, also where the statistics are of a time when the table was empty. The
 -- arrays of ids stand in sub-selects, so that the planner knows as much of one id as of many: one plan serves all, and is made
@@ -46,6 +46,8 @@ DECLARE
     taken  integer := 0;
     n      integer;
     folded bigint[] := '{}';
+    tried  bigint[];
+    enough boolean;
     job    bigint;
 BEGIN
     IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
@@ -76,15 +78,27 @@ BEGIN
                   WHERE j.status = 'PENDING' AND j.run_after >= p_from AND j.run_after <= at
                   ORDER BY j.run_after, j.id LIMIT p_limit - taken FOR UPDATE SKIP LOCKED);
     look_ms := extract(epoch FROM clock_timestamp() - at) * 1000;
+    enough := due <> '{}' AND cardinality(due) = p_limit - taken;
     -- Jobs enough: a marked addition that has waited for longer than the last of them comes in its place. Only looks that find less
     -- come to the others, and under load none may for long.
-    IF due <> '{}' AND cardinality(due) = p_limit - taken AND EXISTS (SELECT FROM job_additions a WHERE a.marked)
-       AND marked_waits_longer(due[cardinality(due)]) THEN
-        folded := reserve_all_marked(1, p_worker, p_lease_ms, p_leases, p_max_ids, p_careful);
-        due := trim_array(due, cardinality(folded));
+    IF enough AND EXISTS (SELECT FROM job_additions a WHERE a.marked) THEN
+        PERFORM settle_marked();
+        IF marked_waits_longer(due[cardinality(due)]) THEN
+            folded := reserve_all_marked(1, p_worker, p_lease_ms, p_leases, p_max_ids, p_careful);
+            due := trim_array(due, cardinality(folded));
+        END IF;
     END IF;
     IF p_careful THEN
-        folded := folded || reserve_carefully(due, p_worker, p_lease_ms, p_leases, p_max_ids);
+        -- Behind those that can't be had there may be others, so it goes on until it has enough.
+        tried := due;
+        LOOP
+            folded := folded || reserve_carefully(due, p_worker, p_lease_ms, p_leases, p_max_ids);
+            EXIT WHEN due = '{}' OR taken + cardinality(folded) >= p_limit OR cardinality(tried) >= 1000;
+            due := ARRAY(SELECT j.id FROM jobs j
+                          WHERE j.status = 'PENDING' AND j.run_after >= p_from AND j.run_after <= at AND j.id <> ALL (tried)
+                          ORDER BY j.run_after, j.id LIMIT p_limit - taken - cardinality(folded) FOR UPDATE SKIP LOCKED);
+            tried := tried || due;
+        END LOOP;
     ELSIF due <> '{}' THEN
         RETURN QUERY
         UPDATE jobs j SET status = 'RUNNING', lock_token = gen_random_uuid(), worker_id = p_worker,
@@ -99,6 +113,10 @@ BEGIN
         GET DIAGNOSTICS n = ROW_COUNT;
         taken := taken + n;
         IF n < cardinality(due) THEN
+            IF enough AND EXISTS (SELECT FROM jobs j WHERE j.id = ANY ((SELECT due)::bigint[]) AND j.status = 'PENDING' AND j.type <> 'PRICE_REFRESH') THEN
+                RAISE EXCEPTION 'a job can''t be reserved: a trigger of yours on jobs suppresses the UPDATE'
+                    USING ERRCODE = 'triggered_action_exception', HINT = 'Let it raise an error, or pass over the UPDATE of status.';
+            END IF;
             FOR job IN SELECT j.id FROM jobs j
                         WHERE j.id = ANY ((SELECT due)::bigint[]) AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH' ORDER BY j.run_after, j.id LOOP
                 IF reserve_refresh(job, p_worker, p_lease_ms, p_leases, p_max_ids) THEN
@@ -109,6 +127,7 @@ BEGIN
     END IF;
     -- Marked additions whose catalog has no waiting job become a RUNNING job at once. Almost always there are none.
     IF taken + cardinality(folded) < p_limit AND EXISTS (SELECT FROM job_additions a WHERE a.marked) THEN
+        PERFORM settle_marked();
         folded := folded || reserve_all_marked(p_limit - taken - cardinality(folded), p_worker, p_lease_ms, p_leases,
                                                p_max_ids, p_careful);
     END IF;
@@ -125,26 +144,6 @@ BEGIN
     END IF;
 END $$;
 COMMENT ON FUNCTION :"schema".reserve IS 'For workers: reserves up to p_limit due jobs.';
-
--- marked_waits_longer: whether a marked addition has been due since before a job was: the one that reserve_all_marked takes first,
--- of the first twenty.
--- locks: that one, passing over locked ones
-CREATE OR REPLACE FUNCTION :"schema".marked_waits_longer(p_job bigint) RETURNS boolean
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
-DECLARE
-    since timestamptz;
-BEGIN
-    SELECT greatest(a.run_after, a.created_at) INTO since
-      FROM (SELECT m.tenant_id, m.catalog_id, m.id FROM job_additions m
-             WHERE m.marked AND m.run_after <= clock_timestamp() ORDER BY m.run_after, m.id LIMIT 20) first
-      JOIN job_additions a USING (tenant_id, catalog_id, id)
-     WHERE NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = a.tenant_id AND j.catalog_id = a.catalog_id
-                                            AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH')
-       AND EXISTS (SELECT FROM tenants t WHERE t.id = a.tenant_id)
-     ORDER BY a.run_after, a.id LIMIT 1 FOR UPDATE OF a SKIP LOCKED;
-    RETURN FOUND AND EXISTS (SELECT FROM jobs j WHERE j.id = p_job AND j.run_after > since);
-END $$;
-COMMENT ON FUNCTION :"schema".marked_waits_longer IS 'Internal: whether a marked addition has waited for longer than this job.';
 
 -- stands_alone: whether a PENDING PRICE_REFRESH whose row is locked can be reserved as it is: nothing has joined it, nothing
 -- is on its way to join it, no id is in it twice, and they are not too many. Else reserve_refresh has to, and notifyworker.joined
@@ -164,6 +163,17 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION :"schema".stands_alone IS 'Internal: whether a PRICE_REFRESH can be reserved without a fold.';
 
+-- put_off: a job that can't be reserved lets others come first for a minute.
+-- locks: nothing; its row is locked already
+CREATE OR REPLACE FUNCTION :"schema".put_off(p_id bigint) RETURNS void
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+BEGIN
+    UPDATE jobs j SET run_after = clock_timestamp() + interval '1 minute', updated_at = clock_timestamp() WHERE j.id = p_id;
+EXCEPTION WHEN OTHERS THEN -- a trigger of the user's refuses that, too
+    RAISE WARNING 'nor put off: %', SQLERRM;
+END $$;
+COMMENT ON FUNCTION :"schema".put_off IS 'Internal: has a job that can''t be reserved wait for a minute.';
+
 -- reserve_carefully: reserves each of these locked PENDING jobs by itself. One that can't be reserved stays as it is.
 -- returns: those that were reserved
 -- locks: as reserve_refresh
@@ -182,12 +192,18 @@ BEGIN
                        attempts = least(j.attempts, 2147483646) + 1, started_at = at, updated_at = at,
                        lease_expires_at = at + coalesce((p_leases ->> j.type)::integer, p_lease_ms) * interval '1 ms'
                  WHERE j.id = r.id;
+                IF NOT FOUND THEN
+                    RAISE EXCEPTION 'a trigger of yours on jobs suppresses the UPDATE' USING ERRCODE = 'triggered_action_exception';
+                END IF;
                 taken := taken || r.id;
             ELSIF reserve_what_fits(r.id, p_worker, p_lease_ms, p_leases, p_max_ids) THEN
                 taken := taken || r.id;
             END IF;
         EXCEPTION WHEN OTHERS THEN
             RAISE WARNING 'job % can''t be reserved: %', r.id, SQLERRM;
+            IF SQLSTATE NOT LIKE '40%' AND SQLSTATE <> '55P03' THEN -- else it was somebody's lock, and is soon over
+                PERFORM put_off(r.id);
+            END IF;
         END;
     END LOOP;
     RETURN taken;
@@ -206,11 +222,12 @@ BEGIN
     -- Statement by statement, each a probe of one partial index: this is on the way of every job that wakes a sleeper.
     SELECT j.run_after INTO due FROM jobs j WHERE j.status = 'PENDING' AND j.run_after >= p_from ORDER BY j.run_after LIMIT 1;
     IF EXISTS (SELECT FROM job_additions a WHERE a.marked) THEN
-        SELECT least(due, min(CASE WHEN a.run_after = '-infinity' THEN clock_timestamp() ELSE a.run_after END)) INTO due
-          FROM job_additions a
-         WHERE a.marked AND NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = a.tenant_id AND j.catalog_id = a.catalog_id
-                                                             AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH')
-           AND EXISTS (SELECT FROM tenants t WHERE t.id = a.tenant_id);
+        SELECT least(due, CASE WHEN min(m.since) IS NULL AND count(*) = 1000 THEN clock_timestamp() ELSE min(m.since) END) INTO due
+          FROM (SELECT CASE WHEN NOT EXISTS (SELECT FROM jobs j WHERE j.tenant_id = a.tenant_id AND j.catalog_id = a.catalog_id
+                                                                 AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH')
+                             AND EXISTS (SELECT FROM tenants t WHERE t.id = a.tenant_id)
+                            THEN greatest(a.run_after, clock_timestamp() - interval '1 hour') END AS since
+                  FROM job_additions a WHERE a.marked ORDER BY a.run_after, a.id LIMIT 1000) m;
     END IF;
     SELECT j.lease_expires_at INTO lease FROM jobs j WHERE j.status = 'RUNNING' AND j.lease_expires_at >= p_from ORDER BY j.lease_expires_at LIMIT 1;
     SELECT least(lease, min(r.lease_expires_at)) INTO lease FROM refreshes r WHERE r.status = 'ACTIVE';

@@ -170,7 +170,7 @@ var rows = []mutation{
 	},
 	{
 		what: "a look starts where it is told to", file: reserveSQL, in: queueTests, run: `TestWhileLooksAreSlow|TestTheLookAfter|TestALookBack`,
-		old: "AND j.run_after >= p_from AND j.run_after <= at", new: "AND j.run_after <= at",
+		old: "AND j.run_after >= p_from AND j.run_after <= at\n                  ORDER", new: "AND j.run_after <= at\n                  ORDER",
 	},
 	{
 		what: "a look back sees what waits", file: backSQL, in: queueTests, run: `TestALookBack`,

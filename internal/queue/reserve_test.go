@@ -142,7 +142,8 @@ func TestAMarkedAdditionHasItsTurnAmongJobs(t *testing.T) {
 	}
 }
 
-// One whose catalog has a waiting job is had with that job. Until that is due it must not have others come before their turn.
+// One whose catalog has a waiting job is had with that job, also while it can't be known as that job's, since somebody is adding.
+// Until the job is due it must not have others come before their turn.
 func TestAMarkedAdditionThatWaitsForAJobLetsOthersWait(t *testing.T) {
 	tb := newTable(t)
 	marked := func(catalog string) {
@@ -150,6 +151,13 @@ func TestAMarkedAdditionThatWaitsForAJobLetsOthersWait(t *testing.T) {
 	}
 	tb.exec(`SELECT notifyworker.enqueue_price_refresh('later', '["p"]', delay => '1 hour')`)
 	marked("later")
+	client, err := tb.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Exec(t.Context(), `SELECT notifyworker.enqueue_price_refresh('later', '["q"]')`); err != nil {
+		t.Fatal(err)
+	}
 	tb.exec(`INSERT INTO notifyworker.jobs (type) VALUES ('t')`)
 	marked("now")
 	if j := tb.reserve(1).Jobs; len(j) != 1 || j[0].Type != "t" {
@@ -157,6 +165,9 @@ func TestAMarkedAdditionThatWaitsForAJobLetsOthersWait(t *testing.T) {
 	}
 	if j := tb.reserve(1).Jobs; len(j) != 1 || j[0].CatalogID != "now" {
 		t.Errorf("got %+v, want the addition that has no job", j)
+	}
+	if err := client.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }
 
