@@ -13,7 +13,7 @@ BEGIN
     ON CONFLICT (tenant_id, catalog_id) WHERE status = 'PENDING' AND type = 'PRICE_REFRESH'
     DO UPDATE SET config = j.config || jsonb_build_object('productIds', merged_ids(j.config -> 'productIds', excluded.config -> 'productIds'))
                            || CASE WHEN p_full THEN '{"full": true}'::jsonb ELSE '{}' END,
-                  updated_at = clock_timestamp()
+                  successor = false, updated_at = clock_timestamp()
     RETURNING j.id, j.xmax <> 0 INTO job_id, joined;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the refresh of catalog % can''t be enqueued: a trigger of yours on jobs suppresses the INSERT', p_catalog
