@@ -41,6 +41,36 @@ func TestARunningJobThatGoesBackMergesIntoTheNewerOne(t *testing.T) {
 	})
 }
 
+func TestAFullRefreshThatGoesBackMakesTheWaitingJobFull(t *testing.T) {
+	variants(t, func(t *testing.T, tb *table) {
+		for catalog, c := range map[string]struct{ returned, waiting, want string }{
+			"a": {"full", "partial", "full"},
+			"b": {"partial", "full", "full"},
+			"c": {"partial", "partial", "partial"},
+		} {
+			ask := func(scope string) {
+				if scope == "full" {
+					tb.exec(`SELECT notifyworker.enqueue_full_refresh($1)`, catalog)
+				} else {
+					tb.enqueue(catalog, `["p1"]`)
+				}
+			}
+			ask(c.returned)
+			a := tb.reserveOne()
+			ask(c.waiting)
+			if out := tb.requeue(a, queue.CauseRefused); out.Verdict != queue.Merged {
+				t.Fatalf("got %+v", out)
+			}
+			b := tb.reserveOne()
+			full := one[bool](tb, `SELECT coalesce(config -> 'full' = 'true', false) FROM notifyworker.jobs WHERE id = $1`, b.ID)
+			if full != (c.want == "full") || tb.into(a.ID) != b.ID {
+				t.Errorf("a %s refresh that met a waiting %s one: full is %t; merged into %d, want %d", c.returned, c.waiting, full, tb.into(a.ID), b.ID)
+			}
+			tb.complete(b)
+		}
+	})
+}
+
 func TestARunningJobThatGoesBackWithoutACompetitorWaitsAgain(t *testing.T) {
 	variants(t, func(t *testing.T, tb *table) {
 		a := tb.enqueue("c", `["p1"]`)

@@ -26,6 +26,10 @@ var firstGeneration = []mutation{
 		old: "successor = false, ", new: "",
 	},
 	{
+		what: "a merging requeue asks for the whole catalog, too", file: cteRequeueSQL, run: `TestAFullRefreshThatGoesBack`,
+		old: "CASE WHEN mine.config -> 'full' = 'true' THEN '{\"full\": true}'::jsonb ELSE '{}' END", new: "'{}'",
+	},
+	{
 		what: "no change to cte while there are additions", file: cteChangeSQL, run: `TestTheVariantBecomesCTE`,
 		old: "EXISTS (SELECT FROM :\"schema\".job_additions a WHERE a.catalog_id <> '')", new: "false",
 	},

@@ -32,7 +32,8 @@ BEGIN
     WITH mine AS (
         SELECT j.id, j.tenant_id, j.catalog_id, j.config FROM jobs j WHERE j.id = p_id AND j.type = 'PRICE_REFRESH'
     ), waiting AS (
-        UPDATE jobs w SET config = w.config || jsonb_build_object('productIds', merged_ids(w.config -> 'productIds', mine.config -> 'productIds')),
+        UPDATE jobs w SET config = w.config || jsonb_build_object('productIds', merged_ids(w.config -> 'productIds', mine.config -> 'productIds'))
+                            || CASE WHEN mine.config -> 'full' = 'true' THEN '{"full": true}'::jsonb ELSE '{}' END,
                successor = false, updated_at = at
           FROM mine
          WHERE w.status = 'PENDING' AND w.type = 'PRICE_REFRESH' AND w.tenant_id = mine.tenant_id AND w.catalog_id = mine.catalog_id
