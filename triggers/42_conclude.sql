@@ -80,9 +80,11 @@ END $$;
 COMMENT ON FUNCTION :"schema".progress IS 'For workers: notes how far a job is, for the holder of its token.';
 
 -- expired: jobs whose lease has ended, the longest ended first.
--- $1 at most so many        returns: id, type, attempts, attempt limit, worker
+-- $1 at most so many  $2 but for these, which could not be rescued: else they would hide those behind them
+-- returns: id, type, attempts, attempt limit, worker
 -- locks: nothing; each is rescued by a call of its own. Lives from jobs_lease_idx.
-CREATE OR REPLACE FUNCTION :"schema".expired(p_limit integer)
+DROP FUNCTION IF EXISTS :"schema".expired(integer);
+CREATE OR REPLACE FUNCTION :"schema".expired(p_limit integer, p_passed bigint[] DEFAULT '{}')
     RETURNS TABLE (id bigint, type text, attempts integer, max_attempts integer, worker_id text)
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 #variable_conflict use_column
@@ -91,6 +93,7 @@ BEGIN
     SELECT j.id, j.type, j.attempts, j.max_attempts, j.worker_id::text
       FROM jobs j
      WHERE j.status = 'RUNNING' AND j.lease_expires_at <= clock_timestamp()
+       AND j.id NOT IN (SELECT unnest(p_passed))
      ORDER BY j.lease_expires_at LIMIT p_limit;
 END $$;
 COMMENT ON FUNCTION :"schema".expired IS 'For workers: jobs to be rescued.';

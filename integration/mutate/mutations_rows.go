@@ -56,6 +56,11 @@ var rows = []mutation{
 		new: "",
 	},
 	{
+		what: "what could not be rescued does not hide what is behind it", file: concludeSQL, in: queueTests, run: `TestJobsThatCantBeRescued`,
+		old: "       AND j.id NOT IN (SELECT unnest(p_passed))\n",
+		new: "",
+	},
+	{
 		what: "the longest ended lease first", file: concludeSQL, in: queueTests, run: `TestRescue|TestALongEnded|TestARescueAsks`,
 		old: "ORDER BY j.lease_expires_at LIMIT",
 		new: "ORDER BY j.lease_expires_at DESC LIMIT",

@@ -71,39 +71,3 @@ func (s *Store) requeue(ctx context.Context, r Return) (Returned, error) {
 	out.MergedInto = deref(into)
 	return out, nil
 }
-
-// Rescued is a job that was taken from a worker whose lease had ended.
-type Rescued struct {
-	ID       int64
-	Type     string
-	Attempt  int
-	WorkerID string // the worker that held it
-	Returned
-}
-
-// Rescue requeues jobs whose lease has ended, at most limit, one at a time and each in its own commit: one that can't be
-// rescued doesn't hold up the others, and its error comes back joined with theirs, beside those that were rescued.
-func (s *Store) Rescue(ctx context.Context, limit int) ([]Rescued, error) {
-	ctx, end := s.bound(ctx)
-	defer end()
-	rows, err := s.cfg.DB.Query(ctx, s.sql.expired, limit)
-	if err != nil {
-		return nil, fmt.Errorf("find leases that ended: %w", err)
-	}
-	var found []Rescued
-	for rows.Next() {
-		var r Rescued
-		var maxAttempts int
-		var worker *string
-		if err := rows.Scan(&r.ID, &r.Type, &r.Attempt, &maxAttempts, &worker); err != nil {
-			rows.Close()
-			return nil, fmt.Errorf("find leases that ended: %w", err)
-		}
-		r.WorkerID = deref(worker)
-		found = append(found, r)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("find leases that ended: %w", err)
-	}
-	return s.rescueEach(ctx, found)
-}

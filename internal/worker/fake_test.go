@@ -55,6 +55,7 @@ type fakeStore struct {
 	hidden     bool          // looks see nothing of what waits
 	far        bool          // and only a look back does
 	unseen     bool          // a lease has ended that looks don't see
+	stuck      error         // what jobs raise that can't be rescued, beside those that can
 	hands      bool          // commits hand jobs to the worker
 	noHands    error         // why they can't
 	hand       func(int64)   // tells the worker of a job that it was handed; nil: nobody does
@@ -448,12 +449,12 @@ func (f *fakeStore) Rescue(ctx context.Context, limit int) (out []queue.Rescued,
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, row := range f.rows {
-		if row.status == "running" && !f.locked[row.ID] && !row.leaseAt.After(time.Now()) {
+		if len(out) < limit && row.status == "running" && !f.locked[row.ID] && !row.leaseAt.After(time.Now()) {
 			row.status, row.Token = "pending", ""
 			out = append(out, queue.Rescued{ID: row.ID, Type: row.Type, WorkerID: "dead", Returned: queue.Returned{Verdict: queue.Requeued}})
 		}
 	}
-	return out, nil
+	return out, f.stuck
 }
 
 func (f *fakeStore) Sweep(ctx context.Context) (queue.SweepReport, error) {

@@ -265,6 +265,26 @@ func TestADeadWorkersJobIsRescuedWhenItsLeaseEnds(t *testing.T) {
 	})
 }
 
+func TestAllThatCanBeRescuedIsRescuedAtOnceBesideJobsThatCantBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := begin(t, handle(ok), func(_ *Config, f *fakeStore) {
+			f.stuck = errors.New("rescue: one row says no")
+			for range 2*rescueLimit + 50 {
+				id := f.enqueue("t", 0, 0)
+				f.rows[id].status, f.rows[id].Token, f.rows[id].leaseAt = "running", "a dead worker's", time.Now().Add(time.Second)
+			}
+		})
+		pass(time.Second + rescueSpread + 100*time.Millisecond)
+		if n := x.w.Stats().Rescued; n != 2*rescueLimit+50 {
+			t.Errorf("%d were rescued, of %d", n, 2*rescueLimit+50)
+		}
+		if n := x.count("Rescue"); n != 3 {
+			t.Errorf("%d calls, want 3", n)
+		}
+		x.finish(t)
+	})
+}
+
 func TestALeaseThatStaysOverdueIsNoBusyLoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := begin(t, handle(ok), func(_ *Config, f *fakeStore) {
