@@ -2,6 +2,7 @@ package integration
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -61,6 +62,47 @@ func TestARowThatATriggerPassesOverStaysAsItIs(t *testing.T) {
 	if ids := tb.ids(refresh); ids != `["a", "b", "m"]` {
 		t.Fatalf("the job has the ids %s", ids)
 	}
+}
+
+// A requeue that a trigger passes over has not happened: whoever was told that it had would try again without an end, and a merge would
+// add its ids each time.
+func TestARequeueThatATriggerPassesOverSaysSoAndLeavesNothing(t *testing.T) {
+	variants(t, func(t *testing.T, tb *table) {
+		tb.exec(`CREATE FUNCTION pass_over() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$`)
+		first := map[string]int64{}
+		for _, c := range []string{"returns", "merges", "dies", "replayed"} {
+			first[c] = tb.enqueue(c, `["p1"]`)
+			tb.exec(`UPDATE notifyworker.jobs SET max_attempts = $2 WHERE id = $1`, first[c], map[bool]int{true: 1, false: 9}[c == "dies"])
+		}
+		tb.reserve(4)
+		tb.enqueue("merges", `["p2"]`)
+		tb.exec(`SELECT notifyworker.cancel($1)`, first["replayed"])
+		tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = now() - interval '1 s' WHERE status = 'RUNNING'`)
+		const all = `SELECT (SELECT string_agg(j::text, ';' ORDER BY j.id) FROM notifyworker.jobs j) || coalesce((SELECT string_agg(a::text, ';') FROM notifyworker.job_additions a), '')`
+		before := one[string](tb, all)
+		tb.exec(`CREATE TRIGGER pass_over BEFORE UPDATE ON notifyworker.jobs FOR EACH ROW WHEN (OLD.status <> 'PENDING') EXECUTE FUNCTION pass_over()`)
+		rescued, err := tb.Rescue(t.Context(), 10)
+		if len(rescued) != 0 {
+			t.Errorf("rescued %+v", rescued)
+		}
+		for _, c := range []string{"returns", "merges", "dies"} {
+			if says := fmt.Sprintf("job %d can't be returned: a trigger", first[c]); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: got %v, which does not say %q", c, err, says)
+			}
+		}
+		_, err = tb.pool.Exec(t.Context(), `SELECT notifyworker.replay($1)`, first["replayed"])
+		var pg *pgconn.PgError
+		if !errors.As(err, &pg) || pg.Code != "09000" || pg.Hint == "" {
+			t.Errorf("a replay: %v", err)
+		}
+		if after := one[string](tb, all); after != before {
+			t.Errorf("changed\nfrom %s\nto   %s", before, after)
+		}
+		tb.exec(`DROP TRIGGER pass_over ON notifyworker.jobs`)
+		if rescued, err := tb.Rescue(t.Context(), 10); err != nil || len(rescued) != 3 {
+			t.Errorf("without the trigger: %+v, %v", rescued, err)
+		}
+	})
 }
 
 // An enqueue can't tell a row that was passed over from one that a plain INSERT was quicker with: it looked again, for ever.

@@ -44,6 +44,7 @@ BEGIN
                error = left(p_error, 8000), result = j.result || note, finished_at = at, updated_at = at,
                duration_ms = greatest(0, extract(epoch FROM at - j.started_at) * 1000)
          WHERE j.id = p_id;
+        PERFORM check_updated(p_id, FOUND);
         outcome := 'dead';
         RETURN;
     END IF;
@@ -65,6 +66,7 @@ BEGIN
            result = j.result || note || CASE WHEN merged_into IS NULL THEN '{}' ELSE jsonb_build_object('mergedIntoJobId', merged_into) END,
            finished_at = at, updated_at = at, duration_ms = greatest(0, extract(epoch FROM at - j.started_at) * 1000)
      WHERE j.id = p_id;
+    PERFORM check_updated(p_id, FOUND); -- or its ids would be added once more by the next try
     outcome := 'merged';
 END $$;
 COMMENT ON FUNCTION :"schema".requeue IS 'For workers: the one door back to PENDING; merges where a newer job of the catalog waits.';
@@ -89,9 +91,22 @@ BEGIN
            duration_ms = NULL, attempts = p_attempts, run_after = p_run_after, error = left(p_error, 8000),
            result = j.result || p_note, updated_at = at
      WHERE j.id = p_id;
+    PERFORM check_updated(p_id, FOUND);
     RETURN true;
 END $$;
 COMMENT ON FUNCTION :"schema".return_job IS 'Internal: makes a job PENDING again.';
+
+-- check_updated: a job whose row is locked is there, so an UPDATE that found none was suppressed (RETURN NULL).
+-- locks: nothing
+CREATE OR REPLACE FUNCTION :"schema".check_updated(p_id bigint, p_found boolean) RETURNS void
+    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
+BEGIN
+    IF NOT p_found THEN
+        RAISE EXCEPTION 'job % can''t be returned: a trigger of yours on jobs suppresses the UPDATE', p_id
+            USING ERRCODE = 'triggered_action_exception', HINT = 'Let it raise an error, or let the job pass.';
+    END IF;
+END $$;
+COMMENT ON FUNCTION :"schema".check_updated IS 'Internal: raises 09000 for an UPDATE of a job that a trigger of the user''s has suppressed.';
 
 -- may_return: true when a job may become its catalog's PENDING job: nobody is adding to the catalog, and nothing waits.
 -- Lock first, look second: two statements, so that the second one's snapshot is younger than the lock.

@@ -30,6 +30,14 @@ var firstGeneration = []mutation{
 		old: "CASE WHEN mine.config -> 'full' = 'true' THEN '{\"full\": true}'::jsonb ELSE '{}' END", new: "'{}'",
 	},
 	{
+		what: "a return that is suppressed is an error", file: cteRequeueSQL, run: `TestARequeueThatATrigger`,
+		old: "    PERFORM check_updated(p_id, FOUND);\n    outcome := 'requeued';", new: "    outcome := 'requeued';",
+	},
+	{
+		what: "an end that is suppressed is an error", file: cteRequeueSQL, run: `TestARequeueThatATrigger`,
+		old: "        PERFORM check_updated(p_id, FOUND);\n", new: "",
+	},
+	{
 		what: "no change to cte while there are additions", file: cteChangeSQL, run: `TestTheVariantBecomesCTE`,
 		old: "EXISTS (SELECT FROM :\"schema\".job_additions a WHERE a.catalog_id <> '')", new: "false",
 	},

@@ -65,6 +65,18 @@ var returning = []mutation{
 		old: "a.operated_by, a.trace_id, due, a.id, tries", new: "a.operated_by, a.trace_id, due, NULL, tries",
 	},
 	{
+		what: "a return that is suppressed is an error", file: requeueSQL, run: `TestARequeueThatATrigger`,
+		old: "    PERFORM check_updated(p_id, FOUND);\n    RETURN true;", new: "    RETURN true;",
+	},
+	{
+		what: "an end that is suppressed is an error", file: requeueSQL, run: `TestARequeueThatATrigger`,
+		old: "        PERFORM check_updated(p_id, FOUND);\n        outcome := 'dead';", new: "        outcome := 'dead';",
+	},
+	{
+		what: "a merge that is suppressed is an error", file: requeueSQL, run: `TestARequeueThatATrigger`,
+		old: "    PERFORM check_updated(p_id, FOUND); -- or its ids would be added once more by the next try\n", new: "",
+	},
+	{
 		what: "a merged job ends", file: requeueSQL, run: `TestEveryPair.*/a_job_waits$`,
 		old: "    UPDATE jobs j SET status = 'COMPLETED', lock_token", new: "    IF true THEN outcome := 'merged'; RETURN; END IF;\n    UPDATE jobs j SET status = 'COMPLETED', lock_token",
 	},

@@ -26,6 +26,7 @@ BEGIN
                error = left(p_error, 8000), result = j.result || note, finished_at = at, updated_at = at,
                duration_ms = greatest(0, extract(epoch FROM at - j.started_at) * 1000)
          WHERE j.id = p_id;
+        PERFORM check_updated(p_id, FOUND);
         outcome := 'dead';
         RETURN;
     END IF;
@@ -53,5 +54,6 @@ BEGIN
            attempts = CASE p_cause WHEN 'released' THEN greatest(j.attempts - 1, 0) WHEN 'replayed' THEN 0 ELSE j.attempts END,
            run_after = at + least(greatest(p_delay_ms, 0), 315360000000) * interval '1 ms'
      WHERE j.id = p_id;
+    PERFORM check_updated(p_id, FOUND);
     outcome := 'requeued';
 END $$;
