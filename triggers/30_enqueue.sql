@@ -58,8 +58,8 @@ BEGIN
     IF job_id IS NOT NULL AND NOT joined THEN
         IF n > chunk THEN
             PERFORM check_product_ids(p_ids); -- the job's trigger has seen the first ones only
-            INSERT INTO job_additions (tenant_id, catalog_id, product_ids)
-            SELECT p_tenant, p_catalog, jsonb_agg(x.e ORDER BY x.o)
+            INSERT INTO job_additions (tenant_id, catalog_id, product_ids, operated_by, trace_id, attempts, max_attempts, run_after)
+            SELECT p_tenant, p_catalog, jsonb_agg(x.e ORDER BY x.o), p_operated_by, p_trace_id, p_attempts, p_max_attempts, p_run_after
               FROM jsonb_array_elements(p_ids) WITH ORDINALITY x(e, o)
              WHERE x.o > chunk GROUP BY (x.o - 1) / chunk ORDER BY (x.o - 1) / chunk;
         END IF;

@@ -31,6 +31,7 @@ DECLARE
     froms bigint[];
     free  bigint[];
     first bigint;
+    most  integer;
 BEGIN
     -- The first additions that fit; one that only fits in part is taken whole, and its rest put back below. The rows come by id,
     -- so what is gathered of them here is in order of arrival. A plain one is one short id, of nobody's job.
@@ -39,7 +40,7 @@ BEGIN
            (array_agg(l.trace_id) FILTER (WHERE l.trace_id IS NOT NULL))[1]
       INTO mine, sizes, total, each, operated_by, trace_id
       FROM (SELECT a.ctid AS place, jsonb_array_length(a.product_ids) AS n, a.product_ids, a.operated_by, a.trace_id,
-                   jsonb_array_length(a.product_ids) = 1 AND pg_column_size(a.product_ids) <= 1000
+                   jsonb_array_length(a.product_ids) = 1 AND pg_column_size(a.product_ids) <= 1000 AND a.attempts = 0
                    AND NOT a.full_refresh AND a.from_job_id IS NULL AND a.job_id IS NULL AS plain
               FROM job_additions a
              WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog
@@ -82,7 +83,7 @@ BEGIN
     END IF;
     WITH gone AS (
         DELETE FROM job_additions a WHERE a.ctid = ANY ((SELECT mine)::tid[])
-        RETURNING a.id, a.product_ids, a.full_refresh, a.marked, a.from_job_id, a.job_id, a.operated_by, a.trace_id, a.attempts
+        RETURNING a.id, a.product_ids, a.full_refresh, a.marked, a.from_job_id, a.job_id, a.operated_by, a.trace_id, a.attempts, a.max_attempts
     ), asked AS (
         -- place: the job's own ids first, then addition by addition (each has at most 10,000 ids, below 2^14).
         SELECT x.e, x.o - 4611686018427387904 AS place FROM jsonb_array_elements(p_own) WITH ORDINALITY x(e, o)
@@ -112,17 +113,21 @@ BEGIN
                    array_agg(g.from_job_id ORDER BY g.from_job_id) FILTER (WHERE g.from_job_id IS NOT NULL),
                    (array_agg(g.operated_by ORDER BY g.id) FILTER (WHERE g.operated_by IS NOT NULL))[1],
                    (array_agg(g.trace_id ORDER BY g.id) FILTER (WHERE g.trace_id IS NOT NULL))[1],
-                   CASE WHEN bool_and(g.from_job_id IS NOT NULL) THEN max(g.attempts) ELSE 0 END
+                   CASE WHEN bool_and(g.from_job_id IS NOT NULL OR g.attempts > 0) THEN max(g.attempts) ELSE 0 END, max(g.max_attempts)
               FROM gone g) t
-      INTO ids, full_refresh, froms, operated_by, trace_id, attempts;
+      INTO ids, full_refresh, froms, operated_by, trace_id, attempts, most;
     IF jsonb_array_length(ids) > p_max_ids THEN
         more := true;
         SELECT least(min(a.id), 0) INTO first FROM job_additions a WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog;
-        INSERT INTO job_additions (id, tenant_id, catalog_id, product_ids)
+        -- They stay whose they were. With attempts but of nobody's job: so the job itself has them, and learns nothing.
+        INSERT INTO job_additions (id, tenant_id, catalog_id, product_ids, operated_by, trace_id, attempts, max_attempts)
         OVERRIDING SYSTEM VALUE
-        SELECT coalesce(first, 0) - 1 - (jsonb_array_length(ids) - 1) / chunk + c.nr, p_tenant, p_catalog, c.e
+        SELECT coalesce(first, 0) - 1 - (jsonb_array_length(ids) - 1) / chunk + c.nr, p_tenant, p_catalog, c.e,
+               coalesce(fold.operated_by, j.operated_by), coalesce(fold.trace_id, j.trace_id), greatest(fold.attempts, j.attempts),
+               coalesce(most, j.max_attempts, 100)
           FROM (SELECT (x.o - 1) / chunk AS nr, jsonb_agg(x.e ORDER BY x.o) AS e
-                  FROM jsonb_array_elements(ids) WITH ORDINALITY x(e, o) WHERE x.o > p_max_ids GROUP BY 1) c;
+                  FROM jsonb_array_elements(ids) WITH ORDINALITY x(e, o) WHERE x.o > p_max_ids GROUP BY 1) c
+          LEFT JOIN jobs j ON j.id = p_job AND fold.taken = 0; -- then they are the job's own
         ids := jsonb_path_query_array(ids, '$[0 to $last]', jsonb_build_object('last', p_max_ids - 1));
     END IF;
     IF froms IS NOT NULL THEN

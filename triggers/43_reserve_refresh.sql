@@ -19,7 +19,7 @@ BEGIN
       FROM jobs j WHERE j.id = p_id;
     quiet := pg_try_advisory_xact_lock(1853292545, catalog_stripe(r.tenant_id, r.catalog_id));
     IF r.successor THEN
-        SELECT count(*) AS n, bool_and(a.from_job_id IS NOT NULL) AS all_requeued, min(a.run_after) AS due INTO w
+        SELECT count(*) AS n, bool_and(a.from_job_id IS NOT NULL) AS all_requeued, min(a.run_after) AS due, max(a.max_attempts) AS most INTO w
           FROM job_additions a WHERE a.tenant_id = r.tenant_id AND a.catalog_id = r.catalog_id;
         IF w.n = 0 AND quiet THEN
             DELETE FROM jobs j WHERE j.id = p_id;
@@ -34,6 +34,7 @@ BEGIN
             UPDATE jobs j SET updated_at = at, run_after = w.due WHERE j.id = p_id;
             RETURN false;
         END IF;
+        r.max_attempts := w.most;
     END IF;
     SELECT * INTO f FROM fold(r.tenant_id, r.catalog_id, p_id, r.config -> 'productIds', p_max_ids);
     -- What is left now was locked by somebody, a person perhaps, and passed over: it needs a job as well.
@@ -44,7 +45,7 @@ BEGIN
          WHERE j.id = p_id;
         RETURN false;
     END IF;
-    UPDATE jobs j SET status = 'RUNNING', successor = false, lock_token = gen_random_uuid(), worker_id = p_worker,
+    UPDATE jobs j SET status = 'RUNNING', successor = false, lock_token = gen_random_uuid(), worker_id = p_worker, max_attempts = r.max_attempts,
            attempts = least(greatest(j.attempts, CASE WHEN r.successor THEN f.attempts END), 2147483646) + 1,
            started_at = at, updated_at = at,
            lease_expires_at = at + coalesce((p_leases ->> 'PRICE_REFRESH')::integer, p_lease_ms) * interval '1 ms',

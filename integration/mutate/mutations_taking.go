@@ -294,7 +294,43 @@ var taking = []mutation{
 		old: "SELECT coalesce(first, 0) - 1 - (jsonb_array_length(ids) - 1) / chunk + c.nr", new: "SELECT nextval(pg_get_serial_sequence(format('%I.job_additions', :'schema'), 'id'))",
 	},
 	{
+		what: "who asked, of the ids over the first 10,000", file: enqueueSQL, run: `TestWhatGoesToASuccessor`,
+		old: "jsonb_agg(x.e ORDER BY x.o), p_operated_by, p_trace_id, p_attempts, p_max_attempts, p_run_after", new: "jsonb_agg(x.e ORDER BY x.o), NULL, NULL, p_attempts, p_max_attempts, p_run_after",
+	},
+	{
+		what: "their attempts", file: enqueueSQL, run: `TestWhatGoesToASuccessor`,
+		old: "jsonb_agg(x.e ORDER BY x.o), p_operated_by, p_trace_id, p_attempts, p_max_attempts", new: "jsonb_agg(x.e ORDER BY x.o), p_operated_by, p_trace_id, 0, p_max_attempts",
+	},
+	{
+		what: "their attempt limit", file: enqueueSQL, run: `TestWhatGoesToASuccessor`,
+		old: "jsonb_agg(x.e ORDER BY x.o), p_operated_by, p_trace_id, p_attempts, p_max_attempts", new: "jsonb_agg(x.e ORDER BY x.o), p_operated_by, p_trace_id, p_attempts, 100",
+	},
+	{
+		what: "an addition that has attempts is not a plain one", file: foldSQL, run: `TestWhatGoesToASuccessor`,
+		old: " AND a.attempts = 0\n", new: "\n",
+	},
+	{
+		what: "what is put back has attempts, of nobody's job", file: foldSQL, run: `TestWhatGoesToASuccessor`,
+		old: "g.from_job_id IS NOT NULL OR g.attempts > 0", new: "g.from_job_id IS NOT NULL",
+	},
+	{
+		what: "who asked, of what is put back", file: foldSQL, run: `TestWhatGoesToASuccessor`,
+		old: "coalesce(fold.operated_by, j.operated_by), coalesce(fold.trace_id, j.trace_id)", new: "j.operated_by, j.trace_id",
+	},
+	{
+		what: "the attempt limit of what is put back", file: foldSQL, run: `TestWhatGoesToASuccessor`,
+		old: "coalesce(most, j.max_attempts, 100)", new: "coalesce(j.max_attempts, 100)",
+	},
+	{
+		what: "a job's own ids that are put back are the job's", file: foldSQL, run: `TestWhatGoesToASuccessor`,
+		old: "LEFT JOIN jobs j ON j.id = p_job AND fold.taken = 0", new: "LEFT JOIN jobs j ON false",
+	},
+	{
+		what: "a successor has its additions' attempt limit", file: refreshSQL, run: `TestWhatGoesToASuccessor`,
+		old: "        r.max_attempts := w.most;\n", new: "",
+	},
+	{
 		what: "a job of requeued ids goes on counting attempts", file: foldSQL, run: `TestRefusedIDs`,
-		old: "CASE WHEN bool_and(g.from_job_id IS NOT NULL) THEN max(g.attempts) ELSE 0 END", new: "0",
+		old: "CASE WHEN bool_and(g.from_job_id IS NOT NULL OR g.attempts > 0) THEN max(g.attempts) ELSE 0 END", new: "0",
 	},
 }
