@@ -32,6 +32,21 @@ func TestTheRolesWorkInASchemaOfAnyName(t *testing.T) {
 	h.must(h.login("support"), `SELECT * FROM :"schema".jobs`)
 }
 
+func TestUnderVariantCTEPriceRefreshesAreEnqueuedWithTheWorkersRights(t *testing.T) {
+	h := newHouse(t, migrations.DefaultSchema)
+	owner := h.login("notifyworker_owner")
+	if _, err := migrations.Up(t.Context(), owner, migrations.Options{Schema: h.schema, Triggers: triggers.Files, Variant: "cte"}); err != nil {
+		t.Fatal(err)
+	}
+	h.must(owner, read(t, "grants.sql"))
+	enqueue := `SELECT :"schema".enqueue_price_refresh('c', '["p1"]')`
+	api, worker := h.login("api"), h.login("notifyworker_worker")
+	h.denied(api, enqueue)
+	h.must(api, `SELECT :"schema".enqueue_job('t')`)
+	h.must(worker, enqueue)
+	h.must(worker, enqueue)
+}
+
 func (h house) client(t *testing.T) {
 	h.t = t
 	api, sleeper := h.login("api"), h.login("notifyworker_worker")
