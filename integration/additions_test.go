@@ -53,6 +53,32 @@ func TestMoreEmptyAdditionsThanAReservationTakesAreNotLeftBehind(t *testing.T) {
 	}
 }
 
+// Two folds of one catalog may be under way at once: that of marked additions, and that of a job which was enqueued since. Both may
+// have more ids than a job takes, and put the rest back.
+func TestTwoFoldsOfACatalogPutBackWhatIsTooMuch(t *testing.T) {
+	tb := newTable(t, queue.Config{MaxIDs: 2})
+	tb.enqueueRR("c", `["m1", "m2", "m3", "m4", "m5"]`)
+	first := tb.begin(readCommitted)
+	tb.run(first, `SELECT notifyworker.reserve(1, gen_random_uuid(), 60000, p_max_ids => 2)`)
+	tb.enqueue("c", `["p1", "p2", "p3", "p4", "p5"]`)
+	if j := tb.reserve(1); len(j) != 1 || tb.ids(j[0].ID) != `["p1", "p2"]` {
+		t.Fatalf("got %+v", j)
+	}
+	tb.commit(first)
+	tb.sound()
+	ids := map[string]int{}
+	for range 6 {
+		tb.due()
+		for _, j := range tb.reserve(10) {
+			ids[tb.ids(j.ID)]++
+			tb.complete(j)
+		}
+	}
+	if n := one[int](tb, `SELECT count(*) FROM notifyworker.job_additions`); n != 0 || len(ids) != 3 {
+		t.Errorf("%d additions are left, and jobs had %v", n, ids)
+	}
+}
+
 func TestAnAdditionThatSomebodyHasLockedWaitsForASuccessor(t *testing.T) {
 	tb := newTable(t, queue.Config{})
 	a := tb.enqueue("c", `["p1"]`)

@@ -30,7 +30,6 @@ DECLARE
     total bigint;
     froms bigint[];
     free  bigint[];
-    first bigint;
     most  integer;
 BEGIN
     -- The first additions that fit; one that only fits in part is taken whole, and its rest put back below. The rows come by id,
@@ -118,15 +117,16 @@ BEGIN
       INTO ids, full_refresh, froms, operated_by, trace_id, attempts, most;
     IF jsonb_array_length(ids) > p_max_ids THEN
         more := true;
-        SELECT least(min(a.id), 0) INTO first FROM job_additions a WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog;
+        -- Before all others, and what was put back before: below zero, and by the sequence, since another fold of the catalog, of what is
+        -- marked or of a newer job, may put something back at the same time.
         -- They stay whose they were. With attempts but of nobody's job: so the job itself has them, and learns nothing.
         INSERT INTO job_additions (id, tenant_id, catalog_id, product_ids, operated_by, trace_id, attempts, max_attempts)
         OVERRIDING SYSTEM VALUE
-        SELECT coalesce(first, 0) - 1 - (jsonb_array_length(ids) - 1) / chunk + c.nr, p_tenant, p_catalog, c.e,
+        SELECT -nextval(pg_get_serial_sequence(format('%I.job_additions', :'schema'), 'id')), p_tenant, p_catalog, c.e,
                coalesce(fold.operated_by, j.operated_by), coalesce(fold.trace_id, j.trace_id), greatest(fold.attempts, j.attempts),
                coalesce(most, j.max_attempts, 100)
           FROM (SELECT (x.o - 1) / chunk AS nr, jsonb_agg(x.e ORDER BY x.o) AS e
-                  FROM jsonb_array_elements(ids) WITH ORDINALITY x(e, o) WHERE x.o > p_max_ids GROUP BY 1) c
+                  FROM jsonb_array_elements(ids) WITH ORDINALITY x(e, o) WHERE x.o > p_max_ids GROUP BY 1 ORDER BY 1 DESC OFFSET 0) c
           LEFT JOIN jobs j ON j.id = p_job AND fold.taken = 0; -- then they are the job's own
         ids := jsonb_path_query_array(ids, '$[0 to $last]', jsonb_build_object('last', p_max_ids - 1));
     END IF;

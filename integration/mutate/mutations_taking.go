@@ -291,7 +291,11 @@ var taking = []mutation{
 	},
 	{
 		what: "they come first again", file: foldSQL, in: queueTests, run: `TestReservationTakes`,
-		old: "SELECT coalesce(first, 0) - 1 - (jsonb_array_length(ids) - 1) / chunk + c.nr", new: "SELECT nextval(pg_get_serial_sequence(format('%I.job_additions', :'schema'), 'id'))",
+		old: "SELECT -nextval(pg_get_serial_sequence(format('%I.job_additions'", new: "SELECT nextval(pg_get_serial_sequence(format('%I.job_additions'",
+	},
+	{
+		what: "in order", file: foldSQL, in: queueTests, run: `TestReservationTakes|TestWhatIsPutBack`,
+		old: "GROUP BY 1 ORDER BY 1 DESC OFFSET 0) c", new: "GROUP BY 1 ORDER BY 1 OFFSET 0) c",
 	},
 	{
 		what: "who asked, of the ids over the first 10,000", file: enqueueSQL, run: `TestWhatGoesToASuccessor`,

@@ -118,6 +118,16 @@ func TestReservationTakesABoundedNumberOfIDsAndLeavesTheRestInOrder(t *testing.T
 	}
 }
 
+func TestWhatIsPutBackInSeveralPiecesStaysInOrder(t *testing.T) {
+	tb := newTable(t, func(c *queue.Config) { c.MaxIDs = 10 })
+	tb.exec(`INSERT INTO notifyworker.jobs (type, config) SELECT 'PRICE_REFRESH', jsonb_build_object('catalogId', 'c', 'productIds', jsonb_agg(g)) FROM generate_series(1, 35000) g`)
+	tb.reserve(1)
+	got := value[string](tb, `SELECT string_agg(jsonb_array_length(product_ids) || ' from ' || (product_ids ->> 0), ', ' ORDER BY id) FROM notifyworker.job_additions WHERE catalog_id = 'c'`)
+	if want := "9990 from 11, 10000 from 10001, 10000 from 20001, 5000 from 30001"; got != want {
+		t.Errorf("what is left: %s, want %s", got, want)
+	}
+}
+
 // A marked addition is no job yet. Where every look finds as many jobs as it asked for, it comes when it is its turn.
 func TestAMarkedAdditionHasItsTurnAmongJobs(t *testing.T) {
 	for _, limit := range []int{1, 3} {
