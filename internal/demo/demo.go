@@ -60,6 +60,9 @@ func play(ctx context.Context, cfg Config, db *database, say func(string, ...any
 		return fmt.Errorf("connect: %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is open
+	if err := wantDatabase(ctx, conn, db.name); err != nil {
+		return err
+	}
 	if err := install(ctx, conn, all); err != nil {
 		return err
 	}
