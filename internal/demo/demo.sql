@@ -46,6 +46,24 @@ CREATE TRIGGER demo_moved AFTER UPDATE OF status ON :"notify".jobs FOR EACH ROW 
 CREATE TRIGGER demo_started AFTER INSERT ON :"polling".jobs FOR EACH ROW WHEN (NEW.status = 'RUNNING') EXECUTE FUNCTION demo.note_move();
 CREATE TRIGGER demo_moved AFTER UPDATE OF status ON :"polling".jobs FOR EACH ROW WHEN (NEW.status <> OLD.status) EXECUTE FUNCTION demo.note_move();
 
+-- One row an admission of a recomputation, with what it could see. It reads the tariffs later, so whatever was committed for it then
+-- is in it. That is asked of the snapshot, since not every server keeps the times of commits.
+CREATE TABLE demo.admissions (
+	queue      text NOT NULL,
+	refresh_id bigint NOT NULL,
+	seen       pg_snapshot NOT NULL,
+	PRIMARY KEY (queue, refresh_id)
+);
+
+CREATE FUNCTION demo.note_admission() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO demo.admissions (queue, refresh_id, seen) VALUES (TG_TABLE_SCHEMA, NEW.id, pg_current_snapshot());
+	RETURN NULL;
+END $$;
+
+CREATE TRIGGER demo_admitted AFTER INSERT ON :"notify".refreshes FOR EACH ROW EXECUTE FUNCTION demo.note_admission();
+CREATE TRIGGER demo_admitted AFTER INSERT ON :"polling".refreshes FOR EACH ROW EXECUTE FUNCTION demo.note_admission();
+
 -- The recomputation takes as long as a real one may: so products are in flight when the next update of them comes.
 CREATE FUNCTION demo.recompute(catalog_id text, product_ids jsonb) RETURNS integer LANGUAGE plpgsql AS $$
 BEGIN

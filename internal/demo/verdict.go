@@ -11,12 +11,12 @@ import (
 	"notifyworker/internal/load"
 )
 
-// lostSQL counts the product ids of publications that no refresh recomputed after their commit.
+// lostSQL counts the product ids of publications that no refresh recomputed which had seen their commit when it was admitted.
 const lostSQL = `
 SELECT count(*) FROM demo.ledger l CROSS JOIN jsonb_array_elements(l.product_ids) p (id)
  WHERE l.queue = $1
-   AND NOT EXISTS (SELECT FROM SCHEMA.refreshes r WHERE r.catalog_id = l.catalog_id AND r.status = 'DONE'
-                      AND r.created_at > l.committed_at AND r.product_ids @> jsonb_build_array(p.id))`
+   AND NOT EXISTS (SELECT FROM SCHEMA.refreshes r JOIN demo.admissions a ON a.queue = l.queue AND a.refresh_id = r.id
+                    WHERE r.catalog_id = l.catalog_id AND r.status = 'DONE' AND pg_visible_in_snapshot(l.xid, a.seen) AND r.product_ids @> jsonb_build_array(p.id))`
 
 // verdict is what the database says at the end.
 type verdict struct {
