@@ -78,7 +78,7 @@ func play(ctx context.Context, cfg Config, db *database, say func(string, ...any
 			for _, w := range workers {
 				say("log of %s:\n%s", w.name, w.log)
 			}
-			if db.log != nil {
+			if db.own() {
 				text, _ := db.log()
 				say("log of the server:\n%s", text)
 			}
@@ -87,7 +87,7 @@ func play(ctx context.Context, cfg Config, db *database, say func(string, ...any
 	}()
 	for _, s := range all {
 		for n := range s.workers {
-			w, err := startWorker(cfg.Executable, db.url, s, n+1)
+			w, err := startWorker(cfg.Executable, db, s, n+1)
 			if err != nil {
 				return err
 			}

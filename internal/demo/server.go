@@ -21,6 +21,9 @@ type database struct {
 	close    func() error
 }
 
+// own says whether the server is ours.
+func (d *database) own() bool { return d.log != nil }
+
 // openDatabase starts a server, or makes a database on the one that a connection string leads to.
 func openDatabase(ctx context.Context, text, choice string) (*database, error) {
 	if text != "" {

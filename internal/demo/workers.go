@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,14 +27,14 @@ type process struct {
 }
 
 // startWorker runs executable as a worker of the set. The password travels in the environment, not in the arguments.
-func startWorker(executable, url string, s set, n int) (*process, error) {
+func startWorker(executable string, db *database, s set, n int) (*process, error) {
 	args := append([]string{
 		"run", "--exit-with-parent", "--schema=" + s.schema, "--recompute=sql:demo.recompute",
 		"--article-function=pricing.article_of", "--products-function=pricing.products_of", "--drain-timeout=5s", "--http=off",
 	}, s.flags...)
 	p := &process{name: fmt.Sprintf("worker %d %s", n, s.name), log: &tail{}, done: make(chan struct{})}
 	p.cmd = exec.Command(executable, args...)
-	p.cmd.Env = append(cleanEnvironment(), "DATABASE_URL="+url)
+	p.cmd.Env = append(cleanEnvironment(os.Environ(), db.own()), "DATABASE_URL="+db.url)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us: the workers drain when we tell them to
 	pipe, err := p.cmd.StdinPipe()
@@ -51,15 +52,12 @@ func startWorker(executable, url string, s set, n int) (*process, error) {
 	return p, nil
 }
 
-// cleanEnvironment leaves out what would configure the workers behind our back.
-func cleanEnvironment() []string {
-	var env []string
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "NOTIFYWORKER_") && !strings.HasPrefix(v, "PG") && !strings.HasPrefix(v, "DATABASE_URL=") {
-			env = append(env, v)
-		}
-	}
-	return env
+// cleanEnvironment leaves out what would configure the workers behind our back. What the driver reads (PGPASSWORD, PGSERVICE,
+// PGSSLMODE) belongs to a database that was named, as the connection of this process has it; on our own server it would mislead.
+func cleanEnvironment(environ []string, own bool) []string {
+	return slices.DeleteFunc(environ, func(v string) bool {
+		return strings.HasPrefix(v, "NOTIFYWORKER_") || strings.HasPrefix(v, "DATABASE_URL=") || own && strings.HasPrefix(v, "PG")
+	})
 }
 
 // stop lets the worker drain, and ends it if it takes too long.
