@@ -159,7 +159,7 @@ func (r *run) costTurn(ctx context.Context, c *contender, rate float64) (out cos
 			if rate > 0 {
 				_, err = r.openLoop(ctx, c, rate, r.cfg.Slice)
 			} else {
-				_, err = r.insertLoop(ctx, c, fullClients, max(r.cfg.Slice, 2*c.poll)) // who polls must have had a look
+				_, err = r.insertLoop(ctx, c, fullClients, max(r.cfg.Slice, 2*c.poll), func() error { return nil }) // who polls must have had a look
 			}
 			if err != nil {
 				return err

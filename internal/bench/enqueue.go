@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-const enqueueAbout = `Commits a second of clients that insert jobs one by one as fast as they can (INSERT INTO jobs, one a transaction), and how many of them were done meanwhile by ` +
+const enqueueAbout = `Commits a second of clients that insert jobs one by one as fast as they can (INSERT INTO jobs, one a transaction), and how many of them were done within the same time by ` +
 	`one worker, a process with the default of 8 slots. "No triggers": those of notifyworker on jobs are switched off. ` +
 	`Draining: the worker does these jobs, which do nothing, on the same machine. Slots full: the worker lives, but has no slot free. ` +
 	`Ratios are taken round by round.`
@@ -104,15 +104,15 @@ func (r *run) insertTurn(ctx context.Context, c *contender, clients int) (made, 
 			}
 		}
 		return r.place.withConn(ctx, func(conn *pgx.Conn) error {
-			before, err := r.newest(ctx, conn, c.schema)
+			var from slice
+			n, err := r.insertLoop(ctx, c, clients, r.cfg.Slice, func() (err error) {
+				from, err = r.begin(ctx, conn, c.schema)
+				return err
+			})
 			if err != nil {
 				return err
 			}
-			n, err := r.insertLoop(ctx, c, clients, r.cfg.Slice)
-			if err != nil {
-				return err
-			}
-			ended, err := r.ended(ctx, conn, c.schema, before)
+			ended, err := r.endedWithin(ctx, conn, c.schema, from, r.cfg.Slice)
 			made, done = float64(n)/r.cfg.Slice.Seconds(), float64(ended)/r.cfg.Slice.Seconds()
 			return err
 		})
@@ -121,11 +121,13 @@ func (r *run) insertTurn(ctx context.Context, c *contender, clients int) (made, 
 }
 
 // insertLoop lets clients insert jobs as fast as they can for so long. Only commits within that time count. The first one of
-// each client comes before: it makes the plans of statement and triggers, which a client's connection keeps.
-func (r *run) insertLoop(ctx context.Context, c *contender, clients int, d time.Duration) (n int, err error) {
+// each client comes before: it makes the plans of statement and triggers, which a client's connection keeps. begin is called once
+// in between, when nobody is at it.
+func (r *run) insertLoop(ctx context.Context, c *contender, clients int, d time.Duration, begin func() error) (n int, err error) {
 	sql := "INSERT /* bench client */ INTO " + pgx.Identifier{c.schema, "jobs"}.Sanitize() + " (type) VALUES ('" + jobType + "')"
 	var prepared sync.WaitGroup // the time begins when all are
 	prepared.Add(clients)
+	begun := sync.OnceValue(begin)
 	return r.clients(ctx, clients, func(ctx context.Context, conn *pgx.Conn) (n int, err error) {
 		if _, err = conn.Prepare(ctx, sql, sql); err == nil {
 			_, err = conn.Exec(ctx, sql)
@@ -135,6 +137,9 @@ func (r *run) insertLoop(ctx context.Context, c *contender, clients int, d time.
 			return 0, err
 		}
 		prepared.Wait()
+		if err := begun(); err != nil {
+			return 0, err
+		}
 		for end := time.Now().Add(d); ; n++ {
 			if _, err := conn.Exec(ctx, sql); err != nil {
 				return n, err
@@ -144,6 +149,24 @@ func (r *run) insertLoop(ctx context.Context, c *contender, clients int, d time.
 			}
 		}
 	})
+}
+
+// slice is where a time that counts begins.
+type slice struct {
+	newest int64     // job before it
+	at     time.Time // by the server's clock
+}
+
+func (r *run) begin(ctx context.Context, conn *pgx.Conn, schema string) (s slice, err error) {
+	err = conn.QueryRow(ctx, "SELECT /* bench client */ coalesce(max(id), 0), clock_timestamp() FROM "+pgx.Identifier{schema, "jobs"}.Sanitize()).Scan(&s.newest, &s.at)
+	return s, err
+}
+
+// endedWithin is how many jobs have come and been concluded within so long.
+func (r *run) endedWithin(ctx context.Context, conn *pgx.Conn, schema string, from slice, d time.Duration) (n int, err error) {
+	err = conn.QueryRow(ctx, "SELECT /* bench client */ count(*) FROM "+pgx.Identifier{schema, "jobs"}.Sanitize()+" WHERE id > $1 AND finished_at >= $2 AND finished_at < $3",
+		from.newest, from.at, from.at.Add(d)).Scan(&n)
+	return n, err
 }
 
 // fillSlots gives a worker as many jobs as it has slots, which don't end, and waits until it wants no notifications.
