@@ -37,8 +37,12 @@ func (r *run) seed(ctx context.Context, schema string, jobs int) error {
 		if _, err := conn.Exec(ctx, "ALTER TABLE "+name+".jobs ENABLE TRIGGER USER"); err != nil {
 			return err
 		}
-		r.place.seeded[schema] = jobs
-		_, err := conn.Exec(ctx, "VACUUM (ANALYZE) "+name+".jobs")
+		last, err := r.newest(ctx, conn, schema)
+		if err != nil {
+			return err
+		}
+		r.place.seeded[schema] = last
+		_, err = conn.Exec(ctx, "VACUUM (ANALYZE) "+name+".jobs")
 		return err
 	})
 }

@@ -22,13 +22,13 @@ type place struct {
 	own      *embedded.Server // nil on a database that was named
 	prefix   string           // of the schemas
 	made     map[string]bool
-	seeded   map[string]int // schemas with a history of so many jobs, which stays
-	spare    int            // connections that the server can still take
+	seeded   map[string]int64 // schemas with a history, which stays: the id of its last job
+	spare    int              // connections that the server can still take
 }
 
 // openPlace starts a server, or connects to the database that url leads to.
 func openPlace(ctx context.Context, url, choice string) (_ *place, err error) {
-	p := &place{url: url, prefix: "notifyworker_bench_" + strings.ToLower(rand.Text()[:6]), made: map[string]bool{}, seeded: map[string]int{}}
+	p := &place{url: url, prefix: "notifyworker_bench_" + strings.ToLower(rand.Text()[:6]), made: map[string]bool{}, seeded: map[string]int64{}}
 	if url == "" {
 		if p.own, err = startServer(ctx, choice); err != nil {
 			return nil, fmt.Errorf("start a PostgreSQL for the benchmark: %w", err)

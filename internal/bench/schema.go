@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -81,18 +82,23 @@ func (r *run) schema(ctx context.Context, k kind, tag string) (string, error) {
 	return name, nil
 }
 
-// clear removes all jobs, or all but a history that was made by seed, so that each turn begins alike. No worker may be at it.
+// clear removes all jobs, or all but a history that was made by seed, so that each turn begins alike: on a seeded schema nothing is
+// left of earlier turns, nor of what was deleted of them. No worker may be at it.
 func (r *run) clear(ctx context.Context, schema string) error {
 	return r.place.withConn(ctx, func(conn *pgx.Conn) error {
-		sql := `TRUNCATE :"schema".jobs, :"schema".job_additions, :"schema".refreshes; DELETE FROM :"schema".workers`
-		if r.place.seeded[schema] > 0 {
-			sql = `DELETE FROM :"schema".jobs WHERE status = 'PENDING'; DELETE FROM :"schema".jobs WHERE status = 'RUNNING';
-				TRUNCATE :"schema".job_additions, :"schema".refreshes; DELETE FROM :"schema".workers`
+		history := r.place.seeded[schema]
+		switch {
+		case schema == r.place.prefix+"_"+string(floor):
+			return script(ctx, conn, `TRUNCATE :"schema".jobs`, schema)
+		case history == 0:
+			return script(ctx, conn, `TRUNCATE :"schema".jobs, :"schema".job_additions, :"schema".refreshes; DELETE FROM :"schema".workers`, schema)
 		}
-		if schema == r.place.prefix+"_"+string(floor) {
-			sql = `TRUNCATE :"schema".jobs`
+		err := script(ctx, conn, `SET statement_timeout = 0; TRUNCATE :"schema".job_additions, :"schema".refreshes; DELETE FROM :"schema".workers;
+			DELETE FROM :"schema".jobs WHERE id > `+strconv.FormatInt(history, 10), schema)
+		if err != nil {
+			return err
 		}
-		return script(ctx, conn, sql, schema)
+		return script(ctx, conn, `VACUUM :"schema".jobs`, schema)
 	})
 }
 
