@@ -18,8 +18,12 @@ const seedSQL = `INSERT INTO %[1]s.jobs (type, status, config, attempts, created
 
 const seedBatch = 100_000
 
-// seed fills a schema with finished jobs, as they would lie there after vacuum. No worker may be at it.
+// seed fills a schema with so many finished jobs and no other, as they would lie there after vacuum. No worker may be at it.
 func (r *run) seed(ctx context.Context, schema string, jobs int) error {
+	delete(r.place.seeded, schema)
+	if err := r.clear(ctx, schema); err != nil {
+		return err
+	}
 	return r.place.withConn(ctx, func(conn *pgx.Conn) error {
 		name := pgx.Identifier{schema}.Sanitize()
 		// Nothing waits, so neither is there anything to guard or to announce.

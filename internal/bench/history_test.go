@@ -42,3 +42,27 @@ func TestClearLeavesTheHistoryAndNothingOfTheTurnsAfterIt(t *testing.T) {
 		}
 	}
 }
+
+// Two sections that share a schema don't share a history.
+func TestAHistoryTakesThePlaceOfTheOneBefore(t *testing.T) {
+	r := benchRun(t, Config{})
+	schema, err := r.schema(t.Context(), advisory, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, history := range []int{100, 30, 0} {
+		if err := r.seed(t.Context(), schema, history); err != nil {
+			t.Fatal(err)
+		}
+		err := r.place.withConn(t.Context(), func(conn *pgx.Conn) error {
+			n, err := r.ended(t.Context(), conn, schema, 0)
+			if n != history {
+				t.Errorf("%d finished jobs, want %d", n, history)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

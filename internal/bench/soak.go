@@ -55,9 +55,6 @@ func (r *run) endure(ctx context.Context, e *endurance) error {
 		return err
 	}
 	r.step("%s: making %v finished jobs", e.c.name, Number(e.history))
-	if err := r.clear(ctx, e.c.schema); err != nil {
-		return err
-	}
 	if err := r.seed(ctx, e.c.schema, e.history); err != nil {
 		return err
 	}
