@@ -80,12 +80,14 @@ func (l *Loader) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	reader, err := NewReader(l.cfg.Source, &l.counts.Bytes, l.reject)
+	// Whoever fails stops the others; whoever publishes finishes the update it has.
+	end, stop := context.WithCancel(ctx)
+	defer stop()
+	g, gctx := errgroup.WithContext(end)
+	reader, err := NewReader(&stoppable{ctx: gctx, r: l.cfg.Source}, &l.counts.Bytes, l.reject)
 	if err != nil {
 		return err
 	}
-	// Whoever fails stops the others; whoever publishes finishes the update it has.
-	g, gctx := errgroup.WithContext(ctx)
 	updates := make(chan Update, 2*l.cfg.Connections)
 	g.Go(func() error {
 		defer close(updates)
@@ -119,7 +121,7 @@ func (l *Loader) read(ctx context.Context, r *Reader, updates chan<- Update) err
 	pace := pacer{speed: l.cfg.Speed}
 	for {
 		u, err := r.Next()
-		if err == io.EOF {
+		if err == io.EOF || ctx.Err() != nil { // what was cut off by a stop is not published
 			return nil
 		}
 		if err != nil {
