@@ -14,7 +14,7 @@ import (
 )
 
 type benchCmd struct {
-	DatabaseURL string   `placeholder:"URL" help:"Measure this database, in new schemas that are dropped at the end, instead of bringing a server along."`
+	DatabaseURL string   `nofile:"" placeholder:"URL" help:"Measure this database, in new schemas that are dropped at the end, instead of bringing a server along."`
 	Postgres    string   `env:"NOTIFYWORKER_PG" placeholder:"WHICH" help:"Whose PostgreSQL to start: auto, npm, system, a major such as 18, or a folder of binaries (default auto)."`
 	Only        string   `placeholder:"SECTIONS" help:"What to measure, such as latency,drain. Only when named, since they take long: soak, pinned, growth, slowdisk (default all: latency, enqueue, drain, cost, catalog, addition, due, fleet)."`
 	Short       bool     `help:"Within three minutes: fewer and shorter rounds."`

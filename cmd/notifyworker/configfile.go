@@ -193,8 +193,12 @@ func (c fileConfig) texts() []string {
 // Validate is kong's.
 func (c fileConfig) Validate(*kong.Application) error { return nil }
 
-// Resolve is kong's. It steps back where the environment has the setting: kong would let a resolver win over it.
+// Resolve is kong's. It steps back where the environment has the setting: kong would let a resolver win over it. A flag with the
+// tag nofile is not of the file: what it names is worked on hard, and must have been meant.
 func (c fileConfig) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	if flag.Tag.Has("nofile") {
+		return nil, nil
+	}
 	for _, name := range flag.Envs {
 		if os.Getenv(name) != "" {
 			return nil, nil

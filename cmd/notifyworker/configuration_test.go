@@ -81,7 +81,7 @@ func flagTables(k *kong.Kong) string {
 		fmt.Fprintf(&b, "\n### %s\n\n| flag | variable | key | default | meaning |\n|---|---|---|---|---|\n", title)
 		for _, f := range flags {
 			help, standard := meaning(f.Help)
-			fmt.Fprintf(&b, "| `--%s` | %s | %s | %s | %s |\n", f.Name, code(strings.Join(f.Envs, "` `")), code(fileKey(f.Name)), standard, help)
+			fmt.Fprintf(&b, "| `--%s` | %s | %s | %s | %s |\n", f.Name, code(strings.Join(f.Envs, "` `")), code(fileKey(f)), standard, help)
 		}
 	}
 	visible := func(f *kong.Flag) bool { return !f.Hidden && f.Name != "help" }
@@ -141,14 +141,17 @@ func code(s string) string {
 	return "`" + s + "`"
 }
 
-func fileKey(flagName string) string {
+func fileKey(f *kong.Flag) string {
+	if f.Tag.Has("nofile") {
+		return ""
+	}
 	for key, name := range fileKeys {
-		if name == flagName {
+		if name == f.Name {
 			return key
 		}
 	}
 	for key, name := range engineKeys {
-		if name == flagName {
+		if name == f.Name {
 			return "engine." + key
 		}
 	}
@@ -220,6 +223,27 @@ func TestEveryKeyOfAFileIsAFlag(t *testing.T) {
 		for key, name := range keys {
 			if !flags[name] || strings.ReplaceAll(name, "-", "_") != key {
 				t.Errorf("key %s is for --%s, which is no flag or is looked up by another key", key, name)
+			}
+		}
+	}
+}
+
+// The file of a worker names the database that is worked on for real.
+func TestBenchAndDemoTakeADatabaseFromTheCommandLineAlone(t *testing.T) {
+	t.Setenv("DATABASE_URL", "")
+	file, err := readConfigFile(writeFile(t, "database_url: postgres://u@h/production\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, _ := model(t, file, "run"); !slices.Equal(c.Run.DatabaseURL, []string{"postgres://u@h/production"}) {
+		t.Errorf("run takes %v", c.Run.DatabaseURL)
+	}
+	for _, args := range [][]string{{}, {"--database-url=postgres://u@h/other"}} {
+		bench, _ := model(t, file, append([]string{"bench"}, args...)...)
+		demo, _ := model(t, file, append([]string{"demo"}, args...)...)
+		for _, got := range []string{bench.Bench.DatabaseURL, demo.Demo.DatabaseURL} {
+			if want := strings.TrimPrefix(strings.Join(args, ""), "--database-url="); got != want {
+				t.Errorf("bench or demo takes %q, want %q", got, want)
 			}
 		}
 	}

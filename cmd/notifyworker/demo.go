@@ -11,7 +11,7 @@ import (
 )
 
 type demoCmd struct {
-	DatabaseURL string `placeholder:"URL" help:"Play in a new database on this server, dropped at the end, instead of bringing a server along."`
+	DatabaseURL string `nofile:"" placeholder:"URL" help:"Play in a new database on this server, dropped at the end, instead of bringing a server along."`
 	Postgres    string `env:"NOTIFYWORKER_PG" placeholder:"WHICH" help:"Whose PostgreSQL to start: auto, npm, system, a major such as 18, or a folder of binaries (default auto)."`
 	Duration    string `placeholder:"DURATION" help:"How long to publish, 1s to 40s (default 20s)."`
 	Rate        string `placeholder:"N" help:"Updates a second, for each of the two queues (default 20)."`
