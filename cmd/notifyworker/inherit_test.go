@@ -36,3 +36,17 @@ func TestTheWorkersOfADemoOnItsOwnServerDoNotHearOfOtherDatabases(t *testing.T) 
 		t.Errorf("exit code %d", code)
 	}
 }
+
+func TestAPasswordMayComeFromAPasswordFile(t *testing.T) {
+	s := pgtest.Server(t, embedded.Config{TCP: true})
+	if code, _, _ := notifyworker(t, map[string]string{"DATABASE_URL": fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres", s.Port())}, "migrate"); code != exitFailure {
+		t.Fatalf("exit code %d without a password: the server takes anybody", code)
+	}
+	file := writeFile(t, fmt.Sprintf("127.0.0.1:%d:postgres:postgres:%s\n", s.Port(), s.Password()))
+	env := map[string]string{"DATABASE_URL": fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres", s.Port()), "PGPASSFILE": file}
+	for _, command := range []string{"migrate", "stats"} {
+		if code, _, stderr := notifyworker(t, env, command); code != exitOK {
+			t.Errorf("%s: exit code %d: %s", command, code, stderr)
+		}
+	}
+}
