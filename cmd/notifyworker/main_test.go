@@ -153,6 +153,26 @@ func TestACommonPasswordIsCutOutWhereAPasswordStands(t *testing.T) {
 	}
 }
 
+func TestACommonPasswordOfTheEnvironmentLeavesTheOutputAlone(t *testing.T) {
+	environ := []string{"PGUSER=worker", "PGDATABASE=prices", "PGHOST=db.internal", "DATABASE_URL=postgres://api@north:5433/shop", "USER=root1"}
+	for _, password := range []string{"postgres", "notifyworker", "worker", "prices", "db.internal", "north", "shop", "root1", "1234", "12.5", "1e10", "true", "null"} {
+		s := newSecrets(append(environ, "PGPASSWORD="+password, "PGSSLPASSWORD="+password), nil)
+		text := `{"schema": "notifyworker", "database": "` + password + `", "id": 912345, "ms": 12.53, "n": 1e100, "paused": true, "error": null}`
+		if got := s.clean(text); got != text {
+			t.Errorf("with password %s %s becomes %s", password, text, got)
+		}
+		if got, want := s.clean("password="+password+" postgres://u:"+password+"@h/d password = '"+password+"' sslpassword="+password), "password=*** postgres://u:***@h/d password =*** sslpassword=***"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got := newSecrets([]string{"PGPASSWORD=s3cr3t"}, nil).clean("it is s3cr3t"); got != "it is ***" {
+		t.Errorf("got %q", got)
+	}
+	if got := newSecrets(nil, []string{"postgres://u:12345@h/db"}).clean(`{"id": 9123450}`); got != `{"id": 9123450}` {
+		t.Errorf("a number of a URL makes %s", got)
+	}
+}
+
 func TestHelpAndVersion(t *testing.T) {
 	for _, args := range [][]string{{}, {"--help"}, {"run", "--help"}} {
 		code, stdout, stderr := notifyworker(t, nil, args...)

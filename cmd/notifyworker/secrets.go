@@ -21,11 +21,21 @@ type secrets struct {
 // newSecrets gathers what the environment and the command line tell.
 func newSecrets(environ, args []string) *secrets {
 	s := &secrets{}
+	names := slices.Clone(everywhere) // what stands beside a password of the environment
+	for _, text := range append(slices.Clone(environ), args...) {
+		name, value, _ := strings.Cut(text, "=")
+		switch {
+		case name == "PGUSER" || name == "PGDATABASE" || name == "PGHOST" || name == "USER":
+			names = append(names, value)
+		case strings.Contains(text, "://"):
+			names = append(names, parts(text)...)
+		}
+	}
 	for _, v := range environ {
 		name, value, _ := strings.Cut(v, "=")
 		switch {
 		case name == "PGPASSWORD" || name == "PGSSLPASSWORD":
-			s.add(value, nil)
+			s.add(value, names)
 		case strings.Contains(value, "://") || strings.HasPrefix(name, "DATABASE_URL") || strings.HasPrefix(name, "NOTIFYWORKER_"):
 			s.learn(value)
 		}
@@ -34,8 +44,13 @@ func newSecrets(environ, args []string) *secrets {
 	return s
 }
 
+// everywhere are words that every other line has.
+var everywhere = []string{"postgres", "notifyworker"}
+
 var (
 	wordPassword = regexp.MustCompile(`(?i)(?:ssl)?password\s*=\s*('(?:[^'\\]|\\.)*'|[^&\s]+)`)
+	jsonParts    = regexp.MustCompile(`^(?:[-+.0-9eE{}\[\]":,\s]+|true|false|null)$`)
+	nearPassword = regexp.MustCompile(`(?i)password\s*=\s*(?:'(?:[^'\\]|\\.)*'?|[^&\s'"]+)`)
 	wordCommon   = regexp.MustCompile(`(?i)\b(?:user|dbname|host)\s*=\s*([^&\s]+)`)
 )
 
@@ -47,7 +62,7 @@ func (s *secrets) learn(texts ...string) {
 			s.learnUserinfo(rest)
 		}
 		for _, m := range wordPassword.FindAllStringSubmatch(text, -1) {
-			common := []string{"postgres"}
+			common := slices.Clone(everywhere)
 			for _, u := range wordCommon.FindAllStringSubmatch(text, -1) {
 				common = append(common, u[1])
 			}
@@ -63,12 +78,17 @@ func (s *secrets) learnUserinfo(rest string) {
 	if first < 0 {
 		return
 	}
-	common := append(strings.FieldsFunc(rest[last+1:], func(r rune) bool { return strings.ContainsRune("/:?&=, \t\n", r) }), "postgres")
+	common := append(parts(rest[last+1:]), everywhere...)
 	for _, at := range []int{first, last} {
 		if user, password, ok := strings.Cut(rest[:at], ":"); ok {
 			s.add(password, append(common, user))
 		}
 	}
+}
+
+// parts are what a URL consists of.
+func parts(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("/:?&=@, \t\n", r) })
 }
 
 // add remembers a password and the ways it can be written.
@@ -84,7 +104,7 @@ func (s *secrets) add(password string, common []string) {
 	}
 	forms = append(forms, url.QueryEscape(password), url.PathEscape(password), strings.ReplaceAll(password, `\`, ""))
 	for _, f := range forms {
-		if len(f) < 4 || slices.Contains(common, f) {
+		if len(f) < 4 || slices.Contains(common, f) || jsonParts.MatchString(f) { // a number cut out of a larger one would be no JSON any more
 			s.near = appendOnce(s.near, f)
 		} else {
 			s.words = appendOnce(s.words, f)
@@ -109,8 +129,13 @@ func (s *secrets) clean(text string) string {
 	}
 	for _, w := range s.near {
 		text = strings.ReplaceAll(text, ":"+w+"@", ":"+redacted+"@")
+		text = nearPassword.ReplaceAllStringFunc(text, func(m string) string {
+			if at := strings.Index(m, "=") + 1; strings.HasPrefix(strings.TrimLeft(m[at:], " \t'"), w) {
+				return m[:at] + redacted
+			}
+			return m
+		})
 		text = strings.ReplaceAll(text, "password="+w, "password="+redacted)
-		text = strings.ReplaceAll(text, "password='"+w+"'", "password="+redacted)
 	}
 	return text
 }
