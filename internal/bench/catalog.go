@@ -70,8 +70,7 @@ func (r *run) catalogTurn(ctx context.Context, c *contender, hold time.Duration,
 		sql := "SELECT /* bench client */ job_id FROM " + pgx.Identifier{c.schema}.Sanitize() + ".enqueue_price_refresh('hot', jsonb_build_array($1::text))"
 		var mu sync.Mutex
 		var waits []time.Duration
-		began := time.Now()
-		n, err := r.clients(ctx, fullClients, func(ctx context.Context, conn *pgx.Conn) (n int, err error) {
+		n, took, err := r.clients(ctx, fullClients, func(ctx context.Context, conn *pgx.Conn, began time.Time) (n int, err error) {
 			for end := began.Add(r.cfg.Slice); time.Now().Before(end); {
 				var waited time.Duration
 				err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
@@ -99,7 +98,7 @@ func (r *run) catalogTurn(ctx context.Context, c *contender, hold time.Duration,
 			}
 			return n, nil
 		})
-		into.rates = append(into.rates, float64(n)/time.Since(began).Seconds())
+		into.rates = append(into.rates, float64(n)/took.Seconds())
 		into.add(spreadOf(waits))
 		c.starts.reset() // a start serves many enqueues here
 		return err

@@ -155,11 +155,13 @@ func (r *run) costTurn(ctx context.Context, c *contender, rate float64) (out cos
 			if err != nil {
 				return err
 			}
-			began := time.Now()
+			var began time.Time // once all clients are connected
 			if rate > 0 {
-				_, err = r.openLoop(ctx, c, rate, r.cfg.Slice)
+				var took time.Duration
+				_, took, err = r.openLoop(ctx, c, rate, r.cfg.Slice)
+				began = time.Now().Add(-took)
 			} else {
-				_, err = r.insertLoop(ctx, c, fullClients, max(r.cfg.Slice, 2*c.poll), func() error { return nil }) // who polls must have had a look
+				_, err = r.insertLoop(ctx, c, fullClients, max(r.cfg.Slice, 2*c.poll), func() error { began = time.Now(); return nil }) // who polls must have had a look
 			}
 			if err != nil {
 				return err

@@ -128,7 +128,7 @@ func (r *run) insertLoop(ctx context.Context, c *contender, clients int, d time.
 	var prepared sync.WaitGroup // the time begins when all are
 	prepared.Add(clients)
 	begun := sync.OnceValue(begin)
-	return r.clients(ctx, clients, func(ctx context.Context, conn *pgx.Conn) (n int, err error) {
+	n, _, err = r.clients(ctx, clients, func(ctx context.Context, conn *pgx.Conn, _ time.Time) (n int, err error) {
 		if _, err = conn.Prepare(ctx, sql, sql); err == nil {
 			_, err = conn.Exec(ctx, sql)
 		}
@@ -149,6 +149,7 @@ func (r *run) insertLoop(ctx context.Context, c *contender, clients int, d time.
 			}
 		}
 	})
+	return n, err
 }
 
 // slice is where a time that counts begins.

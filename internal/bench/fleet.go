@@ -90,7 +90,7 @@ func (r *run) fleetTurn(ctx context.Context, c *contender, into *rounds) (statem
 		if err != nil {
 			return err
 		}
-		n, err := r.openLoop(ctx, c, fleetRate, 2*r.cfg.Slice)
+		n, _, err := r.openLoop(ctx, c, fleetRate, 2*r.cfg.Slice)
 		if err != nil {
 			return err
 		}

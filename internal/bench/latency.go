@@ -60,13 +60,17 @@ func measureLatency(ctx context.Context, r *run, s *Section) error {
 		}
 		for _, c := range all {
 			r.step("latency at %d jobs/s, round %d: %s", steadyRate, n+1, c.name)
-			if err := r.turn(ctx, c, steady[c], func(ctx context.Context) (int, error) { return r.openLoop(ctx, c, steadyRate, r.cfg.Slice) }); err != nil {
+			if err := r.turn(ctx, c, steady[c], func(ctx context.Context) (int, time.Duration, error) {
+				return r.openLoop(ctx, c, steadyRate, r.cfg.Slice)
+			}); err != nil {
 				return err
 			}
 		}
 		for _, c := range all[1:] { // the floor can't do more than one at a time
 			r.step("latency at saturation, round %d: %s", n+1, c.name)
-			if err := r.turn(ctx, c, full[c], func(ctx context.Context) (int, error) { return r.closedLoop(ctx, c, fullClients, r.cfg.Slice) }); err != nil {
+			if err := r.turn(ctx, c, full[c], func(ctx context.Context) (int, time.Duration, error) {
+				return r.closedLoop(ctx, c, fullClients, r.cfg.Slice)
+			}); err != nil {
 				return err
 			}
 		}
@@ -98,7 +102,7 @@ func (r *run) idleRound(ctx context.Context, n int, woken, polling []*contender,
 		g, enqueuing := errgroup.WithContext(ctx)
 		for _, c := range polling {
 			g.Go(func() error {
-				_, err := r.openLoop(enqueuing, c, pollRate, 2*r.cfg.Slice)
+				_, _, err := r.openLoop(enqueuing, c, pollRate, 2*r.cfg.Slice)
 				return err
 			})
 		}
@@ -152,32 +156,31 @@ func (r *run) oneByOne(ctx context.Context, conn *pgx.Conn, cs []*contender, d t
 	return nil
 }
 
-// turn is one contender's turn under load; load returns how many jobs it has enqueued.
-func (r *run) turn(ctx context.Context, c *contender, into *rounds, load func(context.Context) (int, error)) error {
+// turn is one contender's turn under load; load returns how many jobs it has enqueued, and in what time.
+func (r *run) turn(ctx context.Context, c *contender, into *rounds, load func(context.Context) (int, time.Duration, error)) error {
 	return r.with(ctx, []*contender{c}, func(ctx context.Context) error {
 		if err := r.warm(ctx, []*contender{c}); err != nil {
 			return err
 		}
-		began := time.Now()
-		n, err := load(ctx)
+		n, took, err := load(ctx)
 		if err != nil {
 			return err
 		}
-		into.rates = append(into.rates, float64(n)/time.Since(began).Seconds())
+		into.rates = append(into.rates, float64(n)/took.Seconds())
 		return c.collect(ctx, into, c.poll+2*time.Second)
 	})
 }
 
 // openLoop enqueues at a rate, whether the workers keep up or not, for so long. An enqueue that fails is counted.
-func (r *run) openLoop(ctx context.Context, c *contender, rate float64, d time.Duration) (n int, err error) {
+func (r *run) openLoop(ctx context.Context, c *contender, rate float64, d time.Duration) (n int, took time.Duration, err error) {
 	clients := steadyClients
 	if rate < steadyRate {
 		clients = 1
 	} else if rate > 500 {
 		clients = fullClients
 	}
-	end := time.Now().Add(d)
-	return r.clients(ctx, clients, func(ctx context.Context, conn *pgx.Conn) (n int, err error) {
+	return r.clients(ctx, clients, func(ctx context.Context, conn *pgx.Conn, began time.Time) (n int, err error) {
+		end := began.Add(d)
 		gap := func() time.Duration {
 			return time.Duration(rand.ExpFloat64() * float64(clients) / rate * float64(time.Second))
 		}
@@ -196,9 +199,9 @@ func (r *run) openLoop(ctx context.Context, c *contender, rate float64, d time.D
 }
 
 // closedLoop lets each client enqueue its next job as soon as its last one has started.
-func (r *run) closedLoop(ctx context.Context, c *contender, clients int, d time.Duration) (n int, err error) {
-	return r.clients(ctx, clients, func(ctx context.Context, conn *pgx.Conn) (n int, err error) {
-		for end := time.Now().Add(d); time.Now().Before(end); {
+func (r *run) closedLoop(ctx context.Context, c *contender, clients int, d time.Duration) (n int, took time.Duration, err error) {
+	return r.clients(ctx, clients, func(ctx context.Context, conn *pgx.Conn, began time.Time) (n int, err error) {
+		for end := began.Add(d); time.Now().Before(end); {
 			id, err := c.enqueue(ctx, conn)
 			if err != nil {
 				if conn.IsClosed() {
@@ -215,22 +218,25 @@ func (r *run) closedLoop(ctx context.Context, c *contender, clients int, d time.
 	})
 }
 
-// clients runs f on so many connections at once and returns the sum of what they return.
-func (r *run) clients(ctx context.Context, n int, f func(context.Context, *pgx.Conn) (int, error)) (sum int, err error) {
+// clients runs f on so many connections at once and returns the sum of what they return, and how long that took. It began when all
+// were connected.
+func (r *run) clients(ctx context.Context, n int, f func(_ context.Context, _ *pgx.Conn, began time.Time) (int, error)) (sum int, took time.Duration, err error) {
 	err = r.place.withConns(ctx, n, func(conns []*pgx.Conn) error {
 		g, ctx := errgroup.WithContext(ctx)
 		counts := make([]int, n)
+		began := time.Now()
 		for i, conn := range conns {
 			g.Go(func() (err error) {
-				counts[i], err = f(ctx, conn)
+				counts[i], err = f(ctx, conn, began)
 				return err
 			})
 		}
 		err := g.Wait()
+		took = time.Since(began)
 		for _, c := range counts {
 			sum += c
 		}
 		return err
 	})
-	return sum, err
+	return sum, took, err
 }

@@ -86,7 +86,7 @@ func (r *run) load(ctx context.Context, conn *pgx.Conn, e *endurance) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		_, err := r.openLoop(ctx, e.c, e.rate, e.total())
+		_, _, err := r.openLoop(ctx, e.c, e.rate, e.total())
 		return err
 	})
 	g.Go(func() error { return r.watch(ctx, conn, e, journal, url) })
