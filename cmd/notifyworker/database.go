@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"notifyworker/internal/queue"
 	"notifyworker/migrations"
@@ -52,12 +51,10 @@ func parseURL(name, text string) (*pgx.ConnConfig, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, errors.New(noDatabase)
 	}
-	// The pool's reader, since it knows the pool's own parameters too and takes them out.
-	pool, err := pgxpool.ParseConfig(text)
+	c, err := queue.ParseURL(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s can't be read: %w; write postgres://user:password@host:5432/database and %%-encode special characters of the password", name, err)
 	}
-	c := pool.ConnConfig
 	if _, set := c.RuntimeParams["application_name"]; !set {
 		c.RuntimeParams["application_name"] = "notifyworker"
 	}

@@ -29,7 +29,7 @@ func (r *run) workHere(ctx context.Context, c *contender) error {
 	}
 	defer pool.Close()
 	id := newUUID()
-	conn, err := pgx.ParseConfig(r.place.url)
+	conn, err := queue.ParseURL(r.place.url)
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func (p *place) close() error {
 
 // connect opens one connection of a client.
 func (p *place) connect(ctx context.Context) (*pgx.Conn, error) {
-	cfg, err := pgx.ParseConfig(p.url)
+	cfg, err := queue.ParseURL(p.url)
 	if err != nil {
 		return nil, fmt.Errorf("read the database's URL: %w", err)
 	}

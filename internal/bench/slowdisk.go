@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"notifyworker/internal/queue"
 )
 
 const slowDiskAbout = `Commits a second of 64 clients that insert jobs one by one as fast as they can, on a disk whose syncs take 1.5 ms longer. The disk is emulated: the settings ` +
@@ -87,7 +89,11 @@ func (r *run) slowDown(ctx context.Context) (why string, err error) {
 	if err != nil {
 		return "", err
 	}
-	conn, err := pgx.Connect(ctx, slow)
+	cfg, err := queue.ParseURL(slow)
+	if err != nil {
+		return "", fmt.Errorf("read the database's URL: %w", err)
+	}
+	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		if ctx.Err() != nil {
 			return "", ctx.Err()

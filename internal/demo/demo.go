@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
+
+	"notifyworker/internal/queue"
 )
 
 // Config is complete when Executable and Out are set; every other zero value is a working default.
@@ -51,7 +53,7 @@ func play(ctx context.Context, cfg Config, db *database, say func(string, ...any
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	all := sets()
-	pg, err := pgx.ParseConfig(db.url)
+	pg, err := queue.ParseURL(db.url)
 	if err != nil {
 		return fmt.Errorf("read the database's URL: %w", err)
 	}

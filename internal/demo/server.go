@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"notifyworker/internal/embedded"
+	"notifyworker/internal/queue"
 )
 
 // database is where the demo plays: a server of its own, or a database of its own on a server that was named.
@@ -37,7 +38,7 @@ func openDatabase(ctx context.Context, text, choice string) (*database, error) {
 }
 
 func makeDatabase(ctx context.Context, text string) (*database, error) {
-	cfg, err := pgx.ParseConfig(text)
+	cfg, err := queue.ParseURL(text)
 	if err != nil {
 		return nil, fmt.Errorf("--database-url can't be read: %w", err)
 	}

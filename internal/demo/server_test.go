@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"notifyworker/internal/pgtest"
+	"notifyworker/internal/queue"
 )
 
 // words is a connection string of key=value pairs that leads to where a URL does.
@@ -30,6 +31,7 @@ func TestTheDemoPlaysInTheDatabaseThatItHasMadeHoweverOneIsNamed(t *testing.T) {
 	bare := "postgresql:///?host=" + url.QueryEscape(cfg.Host) + fmt.Sprintf("&port=%d&user=%s&password=%s", cfg.Port, url.QueryEscape(cfg.User), url.QueryEscape(cfg.Password))
 	for i, text := range []string{
 		db.URL,
+		bare + "&pool_max_conns=3",
 		bare + "&dbname=" + db.Name,
 		bare + "&database=" + db.Name + "&application_name=a%26dbname%3Db",
 		bare + "&%64bname=" + db.Name,
@@ -40,7 +42,11 @@ func TestTheDemoPlaysInTheDatabaseThatItHasMadeHoweverOneIsNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn, err := pgx.Connect(t.Context(), made.url)
+		cfg, err := queue.ParseURL(made.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := pgx.ConnectConfig(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

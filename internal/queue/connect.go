@@ -54,6 +54,16 @@ func Harden(cfg *pgx.ConnConfig, application string) {
 	}
 }
 
+// ParseURL reads a connection string for a connection of its own, in whatever form a pool takes it: the pool's parameters, such as
+// pool_max_conns, are read and left out, which the server would refuse.
+func ParseURL(text string) (*pgx.ConnConfig, error) {
+	cfg, err := pgxpool.ParseConfig(text)
+	if err != nil {
+		return nil, err
+	}
+	return cfg.ConnConfig, nil
+}
+
 // OpenPool returns a pool of at most conns hardened connections for the Store, which may lead through a transaction pooler.
 // It connects when it is first used, so a server that is down for the moment is no error here.
 func OpenPool(ctx context.Context, url, application string, conns int) (*pgxpool.Pool, error) {
