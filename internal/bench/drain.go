@@ -9,7 +9,8 @@ import (
 )
 
 const drainAbout = `Jobs that wait already and do nothing, worked by one process. Jobs a second from the first start to the commit of the last conclusion, by the server's clock. ` +
-	`Statements: what the worker sent for each job; processor: its own time for each thousand.`
+	`Statements: what the worker sent for each job; processor: its own time for each thousand. ` +
+	`Both have in them what the start of the process takes, since the jobs wait before it: compare them at one number of jobs.`
 
 func drainContenders() []*contender {
 	return []*contender{
