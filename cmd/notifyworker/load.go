@@ -71,6 +71,9 @@ func (c *loadCmd) Run(e *environment) error {
 		}
 		return fmt.Errorf("load %s: %w", c.File, err)
 	}
+	if n := loader.Counts().Rejected.Load(); n > 0 && loader.Counts().Updates.Load() == 0 {
+		return exitError{exitFailure, fmt.Sprintf("nothing was published: all %d lines of %s were rejected", n, c.File)}
+	}
 	if !c.Wait {
 		return nil
 	}
@@ -125,6 +128,9 @@ func (c *loadCmd) settle(ctx context.Context, e *environment) error {
 	}
 	if v.Mismatches > 0 {
 		return exitError{exitFailure, "prices are wrong"}
+	}
+	if b.Failed > 0 {
+		return exitError{exitFailure, "price refreshes have failed"}
 	}
 	return nil
 }
