@@ -6,6 +6,9 @@ import (
 	"time"
 )
 
+// longestCall is what a call is taken to take at most: through a slower way others may be too early, which costs the owner a job.
+const longestCall = 100 * time.Millisecond
+
 // handovers is what the listener has heard of jobs that were handed over. Its methods never block.
 type handovers struct {
 	lease time.Duration // the shortest that a job may have
@@ -59,10 +62,15 @@ func (h *handovers) putOff() bool {
 	return len(h.put) > 0
 }
 
-// tookCall takes note of how long a call about such jobs took. What is far from usual counts little.
+// tookCall takes note of how long a call about such jobs took. It is about the way to the server: the quickest calls tell, and those
+// that a busy server or processor has held up count little.
 func (h *handovers) tookCall(d time.Duration) {
 	old := h.took.Load()
-	h.took.Store(old + (int64(d)-old)/4)
+	if took := int64(min(d, longestCall)); old == 0 || took < old {
+		h.took.Store(took)
+	} else {
+		h.took.Store(old + (took-old)/16)
+	}
 }
 
 // call is how long such a call takes.
