@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
+	"notifyworker/internal/listen"
 	"notifyworker/internal/pgtest"
 	"notifyworker/migrations"
 	"notifyworker/triggers"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/rs/zerolog"
 )
 
 // hall is a database with sessions that take its seats, as a worker's listener does.
@@ -106,6 +109,60 @@ func (h *hall) count(c *pgx.Conn) (has, wait int) {
 		h.t.Fatalf("ask who has a seat: %v", err)
 	}
 	return has, wait
+}
+
+// Who was told where to wait may not be in line yet when all but one leave, and that one may have frozen.
+func TestWhoIsNotYetInLineIsCalledToASeatThatWasLeftMeanwhile(t *testing.T) {
+	h := newHall(t)
+	var sitting []*guest
+	for range 3 {
+		g, _ := h.ask()
+		sitting = append(sitting, g)
+	}
+	conn, err := pgx.ParseConfig(h.db.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := listen.New(listen.Config{Bell: listen.NewDoorbell(), Mode: listen.Notify, Conn: conn, Channel: "notifyworker", Seats: "notifyworker",
+		EchoChannel: listen.EchoChannel("aaaaaaaa-0000-4000-8000-000000000001"), Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Fleet(listen.Everybody + 1)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- l.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-ended })
+	until := func(what, sql string) {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			var is bool
+			if err := h.observer.QueryRow(t.Context(), sql).Scan(&is); err != nil {
+				t.Fatal(err)
+			} else if is {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatal(what)
+			}
+		}
+	}
+	until("the listener sits down", `SELECT count(*) = 4 FROM notifyworker.seat_locks()`)
+	g, taken := h.ask()
+	if taken {
+		t.Fatal("a fifth is given a seat")
+	}
+	h.leave(sitting[1])
+	h.leave(sitting[2])
+	l.Rise()
+	until("the listener leaves, and has called those in line", `SELECT count(*) = 1 FROM pg_stat_activity
+		WHERE datname = current_database() AND query LIKE 'ROLLBACK; SELECT%fill_seats%' AND state = 'idle'`)
+	h.run(g.Conn, "SET statement_timeout = '10s'")
+	began := time.Now()
+	_, err = g.Exec(t.Context(), fmt.Sprintf("LOCK TABLE notifyworker.seat_%d IN SHARE UPDATE EXCLUSIVE MODE", sitting[0].seat), pgx.QueryExecModeSimpleProtocol)
+	if took := time.Since(began); !called(err) || took > 5*time.Second {
+		t.Errorf("after %v: %v, want it to be called away from the line for a seat whose owner has frozen", took, err)
+	}
 }
 
 func called(err error) bool {

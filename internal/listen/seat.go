@@ -15,6 +15,10 @@ const Everybody = 8
 // withoutSeat is how long a process that can't be given a seat listens without one before it asks again.
 const withoutSeat = 30 * time.Second
 
+// callAgain is how long after it has left its seat a process calls somebody to it once more: longer than anybody takes from the
+// answer where to wait to the wait.
+const callAgain = 300 * time.Millisecond
+
 // place is where a process is to be.
 type place uint8
 
@@ -114,7 +118,10 @@ func (l *Listener) takeSeats(ctx context.Context) error {
 				s.end() // a small fleet needs no seats
 			}
 			if here.Err() == nil {
-				s.leave(ctx)
+				// Who was told a moment ago in which line to wait, and is not in it yet, is overlooked the first time.
+				if s.leave(ctx) && sleep(here, callAgain) == nil {
+					s.call(ctx, "")
+				}
 				<-here.Done()
 			}
 			continue

@@ -164,21 +164,31 @@ func (s *seatSession) probe(ctx context.Context) error {
 	return err
 }
 
-// leave lets the next one in line have the seat. A session that can't is ended, which does the same.
-func (s *seatSession) leave(ctx context.Context) {
+// leave lets the next one in line have the seat, and says whether there was one. A session that can't is ended, which does the same.
+func (s *seatSession) leave(ctx context.Context) (left bool) {
 	if !s.open() {
 		s.seat = 0
-		return
+		return false
 	}
-	defer s.bounded()()
 	if s.seat == 0 {
+		defer s.bounded()()
 		if err := s.reset(ctx); err != nil {
 			s.end()
 		}
-		return
+		return false
 	}
 	s.seat = 0
-	if _, err := s.conn.Exec(ctx, "ROLLBACK; SELECT "+s.function("fill_seats")+"(false)", pgx.QueryExecModeSimpleProtocol); err != nil {
+	s.call(ctx, "ROLLBACK; ")
+	return true
+}
+
+// call has somebody in line called to a free seat, if it matters.
+func (s *seatSession) call(ctx context.Context, before string) {
+	if !s.open() {
+		return
+	}
+	defer s.bounded()()
+	if _, err := s.conn.Exec(ctx, before+"SELECT "+s.function("fill_seats")+"(false)", pgx.QueryExecModeSimpleProtocol); err != nil {
 		s.cfg.Log.Debug().Err(err).Msg("seat left, but whether to anybody is not known")
 		s.end()
 	}
