@@ -123,8 +123,10 @@ func TestWhoIsNotYetInLineIsCalledToASeatThatWasLeftMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := listen.New(listen.Config{Bell: listen.NewDoorbell(), Mode: listen.Notify, Conn: conn, Channel: "notifyworker", Seats: "notifyworker",
-		EchoChannel: listen.EchoChannel("aaaaaaaa-0000-4000-8000-000000000001"), Log: zerolog.Nop()})
+	l, err := listen.New(listen.Config{
+		Bell: listen.NewDoorbell(), Mode: listen.Notify, Conn: conn, Channel: "notifyworker", Seats: "notifyworker",
+		EchoChannel: listen.EchoChannel("aaaaaaaa-0000-4000-8000-000000000001"), Log: zerolog.Nop(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
