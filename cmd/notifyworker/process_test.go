@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"notifyworker/examples/pricing"
+	"notifyworker/internal/embedded"
 	"notifyworker/internal/pgtest"
 )
 
@@ -45,12 +46,7 @@ type command struct {
 func start(t *testing.T, env map[string]string, args ...string) *command {
 	t.Helper()
 	c := &command{t: t, cmd: exec.Command(os.Args[0], args...), out: &lockedBuffer{}, done: make(chan struct{})}
-	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "NOTIFYWORKER_") && !strings.HasPrefix(v, "PG") && !strings.HasPrefix(v, "DATABASE_URL=") {
-			c.cmd.Env = append(c.cmd.Env, v)
-		}
-	}
-	c.cmd.Env = append(c.cmd.Env, actAsCommand+"=1")
+	c.cmd.Env = append(embedded.Environ(os.Environ(), true), actAsCommand+"=1")
 	for name, value := range env {
 		c.cmd.Env = append(c.cmd.Env, name+"="+value)
 	}

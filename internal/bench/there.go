@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"notifyworker/internal/embedded"
 	"notifyworker/internal/queue"
 )
 
@@ -40,7 +41,7 @@ func (r *run) workThere(ctx context.Context, c *contender) error {
 		args = append(args, "--slots="+strconv.Itoa(c.slots))
 	}
 	cmd := exec.CommandContext(ctx, r.cfg.Executable, args...)
-	cmd.Env = append(cleanEnvironment(os.Environ(), r.place.own != nil), "DATABASE_URL="+r.place.url) // the password travels here, not in the arguments
+	cmd.Env = append(embedded.Environ(os.Environ(), r.place.own != nil), "DATABASE_URL="+r.place.url) // the password travels here, not in the arguments
 	log := newJournal(c.troubles)
 	cmd.Stderr = log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us: the workers stop when we tell them to
@@ -106,12 +107,4 @@ func Handlers(out io.Writer, tell bool) map[string]queue.Handler {
 			return queue.Outcome{Kind: queue.Failed, Err: ctx.Err()}
 		}),
 	}
-}
-
-// cleanEnvironment leaves out what would configure the workers behind our back. What the driver reads (PGPASSWORD, PGSERVICE,
-// PGSSLMODE) belongs to a database that was named, as the connection of this process has it; on our own server it would mislead.
-func cleanEnvironment(environ []string, own bool) []string {
-	return slices.DeleteFunc(environ, func(v string) bool {
-		return strings.HasPrefix(v, "NOTIFYWORKER_") || strings.HasPrefix(v, "DATABASE_URL=") || own && strings.HasPrefix(v, "PG")
-	})
 }

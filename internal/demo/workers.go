@@ -8,11 +8,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"notifyworker/internal/embedded"
 )
 
 // process is a worker: a real one, so that what is shown is what a user runs.
@@ -34,7 +35,7 @@ func startWorker(executable string, db *database, s set, n int) (*process, error
 	}, s.flags...)
 	p := &process{name: fmt.Sprintf("worker %d %s", n, s.name), log: &tail{}, done: make(chan struct{})}
 	p.cmd = exec.Command(executable, args...)
-	p.cmd.Env = append(cleanEnvironment(os.Environ(), db.own()), "DATABASE_URL="+db.url)
+	p.cmd.Env = append(embedded.Environ(os.Environ(), db.own()), "DATABASE_URL="+db.url)
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for us: the workers drain when we tell them to
 	pipe, err := p.cmd.StdinPipe()
@@ -50,14 +51,6 @@ func startWorker(executable string, db *database, s set, n int) (*process, error
 		p.err = p.cmd.Wait()
 	}()
 	return p, nil
-}
-
-// cleanEnvironment leaves out what would configure the workers behind our back. What the driver reads (PGPASSWORD, PGSERVICE,
-// PGSSLMODE) belongs to a database that was named, as the connection of this process has it; on our own server it would mislead.
-func cleanEnvironment(environ []string, own bool) []string {
-	return slices.DeleteFunc(environ, func(v string) bool {
-		return strings.HasPrefix(v, "NOTIFYWORKER_") || strings.HasPrefix(v, "DATABASE_URL=") || own && strings.HasPrefix(v, "PG")
-	})
 }
 
 // stop lets the worker drain, and ends it if it takes too long.
