@@ -116,9 +116,10 @@ func (r *reserving) fallAsleep(found int) time.Duration {
 		return 0
 	}
 	if !q.wants {
-		if pause := r.calmDown(found); pause >= 0 {
+		if pause := q.calmDown(found, time.Now()); pause >= 0 {
 			return pause
 		}
+		q.busySince = time.Time{} // what comes now is told of: it is no longer work without a rest
 	}
 	hearing := r.sit()
 	switch {
@@ -177,15 +178,6 @@ func (r *reserving) fallAsleep(found int) time.Duration {
 	}
 	q.armed = true
 	return 0 // the look that sees what was committed before the barrier
-}
-
-// calmDown says how long to wait for the next look while work may go on coming: negative when it is time to fall asleep.
-func (r *reserving) calmDown(found int) time.Duration {
-	pause := r.quiet.calmDown(found, time.Now())
-	if pause < 0 {
-		r.quiet.busySince = time.Time{} // what comes now is told of: it is no longer work without a rest
-	}
-	return pause
 }
 
 // leave takes the wish back for good: a worker that drains needs no notifications.

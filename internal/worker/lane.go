@@ -64,7 +64,6 @@ func (l *lane) take(n int) (batch []*conclusion, wait time.Duration) {
 
 // drive takes and writes until ctx ends.
 func (l *lane) drive(ctx context.Context, n int, write func([]*conclusion)) {
-	const forever = 365 * 24 * time.Hour
 	clock := time.NewTimer(forever)
 	defer clock.Stop()
 	for ctx.Err() == nil {

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// forever is longer than any worker lives: what a timer waits for that has nothing to wait for.
+const forever = 365 * 24 * time.Hour
+
 // soonest is an alarm clock for one goroutine. Of all times that it is told, by whomever, it keeps the earliest.
 type soonest struct {
 	poke chan struct{} // has room for one: at was moved
@@ -34,12 +37,12 @@ func (c *soonest) keep(at time.Time) {
 	}
 }
 
-// wait is how long until then; a year when no time is known.
+// wait is how long until then; forever when no time is known.
 func (c *soonest) wait() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.at.IsZero() {
-		return 365 * 24 * time.Hour
+		return forever
 	}
 	return time.Until(c.at)
 }
