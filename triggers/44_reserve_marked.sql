@@ -37,9 +37,7 @@ BEGIN
                  OR EXISTS (SELECT FROM jobs j WHERE j.tenant_id = a.tenant_id AND j.catalog_id = a.catalog_id AND j.status = 'PENDING' AND j.type = 'PRICE_REFRESH'
                                                  AND (j.run_after > at OR a.created_at < at - interval '1 s')) LOOP
         IF r.gone THEN
-            UPDATE job_additions x SET run_after = at + interval '1 minute'
-             WHERE x.ctid = ANY (ARRAY(SELECT a.ctid FROM job_additions a WHERE a.tenant_id = r.tenant_id AND a.catalog_id = r.catalog_id AND a.marked
-                                        LIMIT 1000 FOR UPDATE SKIP LOCKED));
+            PERFORM put_off_marked(r.tenant_id, r.catalog_id, 1000);
         ELSIF pg_try_advisory_xact_lock(1853292545, catalog_stripe(r.tenant_id, r.catalog_id)) THEN
             UPDATE job_additions x SET marked = false
              WHERE x.ctid = ANY (ARRAY(SELECT a.ctid FROM job_additions a WHERE a.tenant_id = r.tenant_id AND a.catalog_id = r.catalog_id AND a.marked
@@ -53,15 +51,16 @@ END $$;
 COMMENT ON FUNCTION :"schema".settle_marked IS 'Internal: marked additions that wait for a job are that job''s from now on.';
 
 -- put_off_marked: a catalog's marked additions that can't be reserved let others come first for a minute.
+-- $1 tenant  $2 catalog  $3 at most so many; NULL: all
 -- locks: those additions, passing over locked ones
-CREATE OR REPLACE FUNCTION :"schema".put_off_marked(p_tenant uuid, p_catalog text) RETURNS void
+CREATE OR REPLACE FUNCTION :"schema".put_off_marked(p_tenant uuid, p_catalog text, p_limit integer) RETURNS void
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 BEGIN
     UPDATE job_additions x SET run_after = clock_timestamp() + interval '1 minute'
      WHERE x.ctid = ANY (ARRAY(SELECT a.ctid FROM job_additions a WHERE a.tenant_id = p_tenant AND a.catalog_id = p_catalog AND a.marked
-                                FOR UPDATE SKIP LOCKED));
+                                LIMIT p_limit FOR UPDATE SKIP LOCKED));
 EXCEPTION WHEN OTHERS THEN -- a trigger of the user's refuses that, too
-    RAISE WARNING 'nor put off: %', SQLERRM;
+    RAISE WARNING 'additions of catalog % can''t be put off: %', left(p_catalog, 100), SQLERRM;
 END $$;
 COMMENT ON FUNCTION :"schema".put_off_marked IS 'Internal: has additions that can''t be reserved wait for a minute.';
 
@@ -93,7 +92,7 @@ BEGIN
                     job := NULL;
                     IF SQLSTATE <> '54000' OR most <= 1 THEN
                         RAISE WARNING 'additions of catalog % can''t be reserved: %', left(r.catalog_id, 100), SQLERRM;
-                        PERFORM put_off_marked(r.tenant_id, r.catalog_id);
+                        PERFORM put_off_marked(r.tenant_id, r.catalog_id, NULL);
                         EXIT;
                     END IF;
                     most := most / 4 + 1;

@@ -139,11 +139,11 @@ var taking = []mutation{
 	},
 	{
 		what: "one of a tenant that is gone stands in no other's way", file: markedSQL, run: `TestMarkedAdditionsThatHaveToWait|TestMarkedAdditionsOfATenant`,
-		old: "IF r.gone THEN\n            UPDATE job_additions x SET run_after = at + interval '1 minute'", new: "IF r.gone THEN\n            UPDATE job_additions x SET run_after = x.run_after",
+		old: "PERFORM put_off_marked(r.tenant_id, r.catalog_id, 1000);", new: "NULL;",
 	},
 	{
 		what: "nor one that can't be reserved", file: markedSQL, run: `TestMarkedAdditionsThatCannot`,
-		old: "PERFORM put_off_marked(r.tenant_id, r.catalog_id);", new: "",
+		old: "PERFORM put_off_marked(r.tenant_id, r.catalog_id, NULL);", new: "",
 	},
 	{
 		what: "a look goes on behind jobs that can't be reserved", file: reserveSQL, run: `TestJobsThatCannot`,
