@@ -79,16 +79,23 @@ func TestARunThatIsHandedBackCountsForNothing(t *testing.T) {
 	counted(1, "handed back before its turn")
 }
 
+// busy starts an engine that runs one refresh at a time, and is at it: what is submitted to it from then on waits. It drains at once.
+func (b bench) busy(g *gate) running {
+	b.t.Helper()
+	e := b.start(&fake{do: g.pass}, frozen, func(c *engine.Config) { c.Refreshes, c.DrainTimeout = 1, time.Millisecond })
+	_, err := e.Submit(context.Background(), b.job("running", `["p1"]`))
+	must(b.t, err)
+	g.wait(b.t)
+	return e
+}
+
 // A person who looks into one refresh's row FOR UPDATE keeps that one from being handed back, and no other.
 func TestALockedRowKeepsNoOtherRefreshFromBeingHandedBack(t *testing.T) {
 	b := newBench(t)
 	ctx := context.Background()
 	g := newGate()
 	defer close(g.open)
-	e := b.start(&fake{do: g.pass}, frozen, func(c *engine.Config) { c.Refreshes, c.DrainTimeout = 1, time.Millisecond })
-	_, err := e.Submit(ctx, b.job("running", `["p1"]`))
-	must(t, err)
-	g.wait(t)
+	e := b.busy(g)
 	var queued []int64
 	for _, c := range []string{"c", "d", "e"} {
 		id, err := e.Submit(ctx, b.job(c, `["p1"]`))
@@ -112,10 +119,7 @@ func TestARowThatIsLockedForAMomentIsHandedBackToo(t *testing.T) {
 	ctx := context.Background()
 	g := newGate()
 	defer close(g.open)
-	e := b.start(&fake{do: g.pass}, frozen, func(c *engine.Config) { c.Refreshes, c.DrainTimeout = 1, time.Millisecond })
-	_, err := e.Submit(ctx, b.job("running", `["p1"]`))
-	must(t, err)
-	g.wait(t)
+	e := b.busy(g)
 	locked, err := e.Submit(ctx, b.job("c", `["p1"]`))
 	must(t, err)
 	other, err := e.Submit(ctx, b.job("d", `["p1"]`))

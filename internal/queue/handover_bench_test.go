@@ -1,8 +1,6 @@
 package queue_test
 
 import (
-	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -44,21 +42,11 @@ func benchmarkHandOver(b *testing.B, pause time.Duration) {
 			b.Fatal(err)
 		}
 	}
-	for b.Loop() {
-		for _, i := range rand.Perm(len(ways)) {
-			w := ways[i]
-			if pause > 0 {
-				time.Sleep(pause + rand.N(pause))
-			}
-			began := time.Now()
-			w.exec(b, plainInsert)
-			w.took = append(w.took, time.Since(began))
-			w.exec(b, `DELETE FROM notifyworker.jobs`)
-		}
-	}
-	for _, w := range ways {
-		slices.Sort(w.took)
-		b.ReportMetric(float64(w.took[len(w.took)/4].Nanoseconds())/1000, "µs/"+w.name)
-	}
-	b.ReportMetric(0, "ns/op")
+	inTurns(b, ways, func(w *part) {
+		rest(pause)
+		began := time.Now()
+		w.exec(b, plainInsert)
+		w.took = append(w.took, time.Since(began))
+		w.exec(b, `DELETE FROM notifyworker.jobs`)
+	})
 }

@@ -72,9 +72,14 @@ func benchmarkParts(b *testing.B, pause time.Duration) {
 	for _, p := range parts {
 		p.begin(b)
 	}
+	inTurns(b, parts, func(p *part) { p.once(b, pause) })
+}
+
+// inTurns measures parts in turns, and reports the first quartile of each.
+func inTurns(b *testing.B, parts []*part, once func(*part)) {
 	for b.Loop() {
 		for _, i := range rand.Perm(len(parts)) {
-			parts[i].once(b, pause)
+			once(parts[i])
 		}
 	}
 	for _, p := range parts {
@@ -82,6 +87,13 @@ func benchmarkParts(b *testing.B, pause time.Duration) {
 		b.ReportMetric(float64(p.took[len(p.took)/4].Nanoseconds())/1000, "µs/"+p.name)
 	}
 	b.ReportMetric(0, "ns/op")
+}
+
+// rest leaves the time between one job and the next, in which the processor forgets.
+func rest(pause time.Duration) {
+	if pause > 0 {
+		time.Sleep(pause + rand.N(pause))
+	}
 }
 
 type part struct {
@@ -112,9 +124,7 @@ func (p *part) exec(b *testing.B, sql string) {
 
 func (p *part) once(b *testing.B, pause time.Duration) {
 	p.exec(b, cmp.Or(p.insert, plainInsert))
-	if pause > 0 {
-		time.Sleep(pause + rand.N(pause))
-	}
+	rest(pause)
 	began := time.Now()
 	rows, err := p.conn.Query(b.Context(), p.reserve)
 	if err != nil {
