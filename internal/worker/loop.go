@@ -140,7 +140,7 @@ func (r *reserving) look(n int, brief bool) (queue.Reservation, error) {
 	r.stats.looked(len(res.Jobs), took)
 	r.quiet.asked(took)
 	if r.poison.changed(res.Poisoned) && res.Poisoned != nil {
-		r.log.Error().Err(res.Poisoned).Msg("a due job can't be reserved and stays where it is: something in the database refuses it")
+		r.log.Error().Err(res.Poisoned).Msg("a due job can't be reserved: something in the database refuses it")
 	}
 	for _, j := range res.Jobs {
 		r.stats.reserved(j)
