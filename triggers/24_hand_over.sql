@@ -1,6 +1,7 @@
 -- Handing over: while a worker sleeps, the commit that enqueues a job gives it to that worker itself. The job becomes RUNNING in the
 -- client's own commit, with the worker's lease and a lock token, and the notification says whose it is. So nothing has to be written
--- between the commit and the start: the worker takes what it was handed by a lock in memory and a look at one row.
+-- between the commit and the start: the worker takes what it was handed by a lock in memory and a look at one row, on the session that
+-- hears of it (internal/queue/sql/take_lock.sql and take_look.sql).
 --
 -- A worker that was handed a job may have frozen. So others who hear of it look after a moment, and take it over if it was not
 -- taken. "Taken" is a lock that the worker's session holds for as long as it has the job, see below. Whoever has frozen before it
@@ -89,13 +90,14 @@ BEGIN
 END $$;
 COMMENT ON FUNCTION :"schema".is_whole IS 'Internal: whether a PRICE_REFRESH can be reserved without a fold.';
 
--- take: takes jobs that were handed to this worker, and keeps others from taking them over, to the end of the session or until they
--- are among the done ones of a later call.
--- $1 ids  $2 the worker  $3 jobs that were taken and are over, or its no more
--- returns: the jobs as reserve does, but for look_ms, which is how much is left of the lease; those that somebody else has by now are
---          not among them. One with lock_token NULL somebody looks after this very moment: ask again
--- locks, for each job: taken (tried, for the session). Lock first, look second. Then it gives back those of the done ones
-CREATE OR REPLACE FUNCTION :"schema".take(p_ids bigint[], p_worker uuid, p_done bigint[] DEFAULT '{}')
+-- take_back: jobs that are RUNNING for this worker though it has not taken them: it was not told of them, or could not take them. They
+-- stay its own, under new tokens and leases, as if a look had reserved them.
+-- $1 ids of jobs that the worker's process doesn't have  $2 the worker  $3 lease in ms  $4 {"type": lease in ms} for types with another one
+-- returns: the jobs as reserve does; those that somebody else has by now are not among them. One with lock_token NULL can't be had this
+--          very moment, since somebody looks after it, or a session of the worker's is about to end: ask again
+-- locks, for each job: taken (tried); its row (passing over a locked one)
+DROP FUNCTION IF EXISTS :"schema".take(bigint[], uuid, bigint[]);
+CREATE OR REPLACE FUNCTION :"schema".take_back(p_ids bigint[], p_worker uuid, p_lease_ms integer, p_leases jsonb DEFAULT '{}')
     RETURNS TABLE (id bigint, tenant_id uuid, type text, operated_by uuid, config jsonb, trace_id text, catalog_id text,
                    product_count integer, lock_token uuid, attempts integer, max_attempts integer, created_at timestamptz,
                    run_after timestamptz, started_at timestamptz, lease_expires_at timestamptz,
@@ -103,31 +105,37 @@ CREATE OR REPLACE FUNCTION :"schema".take(p_ids bigint[], p_worker uuid, p_done 
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
+    at  constant timestamptz := clock_timestamp();
     job bigint;
+    had boolean;
 BEGIN
-    FOREACH job IN ARRAY p_ids LOOP
-        IF pg_try_advisory_lock(taken_key(job)) THEN
-            RETURN QUERY
-            SELECT j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
-                   j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at,
-                   NULL::double precision, NULL::double precision,
-                   extract(epoch FROM j.lease_expires_at - clock_timestamp())::double precision * 1000
-              FROM jobs j WHERE j.id = job AND j.worker_id = p_worker;
-            IF NOT FOUND THEN
-                PERFORM pg_advisory_unlock(taken_key(job));
-            END IF;
-        ELSE -- by a session that has ended, and the server has not noticed, it may be held for long: not beyond the lease
-            RETURN QUERY
-            SELECT j.id, NULL::uuid, '', NULL::uuid, NULL::jsonb, NULL, NULL, NULL::integer, NULL::uuid, 0, 0, NULL::timestamptz,
-                   NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::double precision, NULL::double precision, 0::double precision
-              FROM jobs j WHERE j.id = job AND j.worker_id = p_worker;
+    FOR job IN SELECT j.id FROM jobs j WHERE j.id = ANY ((SELECT p_ids)::bigint[]) AND j.status = 'RUNNING' AND j.worker_id = p_worker ORDER BY j.id LOOP
+        had := pg_try_advisory_xact_lock(taken_key(job));
+        IF had THEN
+            PERFORM FROM jobs j WHERE j.id = job AND j.status = 'RUNNING' AND j.worker_id = p_worker FOR UPDATE SKIP LOCKED;
+            had := FOUND;
         END IF;
-    END LOOP;
-    FOREACH job IN ARRAY p_done LOOP
-        PERFORM pg_advisory_unlock(taken_key(job));
+        IF had THEN
+            BEGIN
+                RETURN QUERY
+                UPDATE jobs j SET lock_token = gen_random_uuid(), started_at = at, updated_at = at,
+                       lease_expires_at = at + coalesce((p_leases ->> j.type)::integer, p_lease_ms) * interval '1 ms'
+                 WHERE j.id = job
+                RETURNING j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
+                          j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at,
+                          NULL::double precision, NULL::double precision, 0::double precision;
+                CONTINUE;
+            EXCEPTION WHEN OTHERS THEN -- a trigger of the user's refuses it, say: that must not keep the others
+                NULL;
+            END;
+        END IF;
+        RETURN QUERY
+        SELECT j.id, NULL::uuid, '', NULL::uuid, NULL::jsonb, NULL, NULL, NULL::integer, NULL::uuid, 0, 0, NULL::timestamptz,
+               NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::double precision, NULL::double precision, 0::double precision
+          FROM jobs j WHERE j.id = job AND j.status = 'RUNNING' AND j.worker_id = p_worker;
     END LOOP;
 END $$;
-COMMENT ON FUNCTION :"schema".take IS 'For workers: takes jobs that were handed to this one.';
+COMMENT ON FUNCTION :"schema".take_back IS 'For workers: makes jobs that were handed to this one, and not taken, ordinary ones of its own.';
 
 -- was_let_lie: whether a RUNNING job was handed to a worker that lives and has not taken it. It can't take it from here on.
 -- locks: taken (tried). Lock first, look second: the worker's session is looked for when "taken" is ours. A session that ends gives its

@@ -35,7 +35,7 @@ func (s workerSettings) work(stop, end context.Context, on shard, watch *observe
 	id := newUUID()
 	ears := on.listenConn.Copy()
 	sent.By(ears)
-	store, err := queue.New(queue.Config{DB: pool, Schema: s.schema, WorkerID: id, Hands: ears, Types: s.types, MaxIDs: s.maxIDs})
+	store, err := queue.New(queue.Config{DB: pool, Schema: s.schema, WorkerID: id, Types: s.types, MaxIDs: s.maxIDs})
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (s workerSettings) work(stop, end context.Context, on shard, watch *observe
 	var w *worker.Worker // made below, before the listener runs
 	lc.Turn = func(key string) time.Duration { return w.Turn(key) }
 	lc.Moved = func() { w.Moved() }
-	lc.Handed = func(h listen.Handed) { w.Handed(h) }
+	lc.Hands = func() listen.Hands { return w }
 	listener, err := listen.New(lc)
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func (r *run) workHere(ctx context.Context, c *contender) error {
 	if err != nil {
 		return err
 	}
-	store, err := queue.New(queue.Config{DB: pool, Schema: c.schema, WorkerID: id, Hands: conn})
+	store, err := queue.New(queue.Config{DB: pool, Schema: c.schema, WorkerID: id})
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (r *run) workHere(ctx context.Context, c *contender) error {
 	var w *worker.Worker // made below, before the listener runs
 	lc.Turn = func(key string) time.Duration { return w.Turn(key) }
 	lc.Moved = func() { w.Moved() }
-	lc.Handed = func(h listen.Handed) { w.Handed(h) }
+	lc.Hands = func() listen.Hands { return w }
 	listener, err := listen.New(lc)
 	if err != nil {
 		return err

@@ -43,9 +43,9 @@ type Config struct {
 	// Moved is called when another process says that seats have changed hands (SeatsMoved). It must not block. Nil: nobody cares.
 	Moved func()
 
-	// Handed is called when a commit has handed a job to a worker, this one or another. It must not block. Nil: it is taken for a
-	// hint to look.
-	Handed func(Handed)
+	// Hands returns who takes what commits hand to this process; it is asked when Run begins. Nil: that a job was handed over is taken
+	// for a hint to look.
+	Hands func() Hands
 
 	PollEvery         time.Duration // the net: how often the bell rings unasked; 0 means 30s, or 1s when PollingOnly
 	FallbackPollEvery time.Duration // the same while notifications can't be had, if shorter; 0 means 1s
@@ -174,6 +174,6 @@ func severalServers(c *pgx.ConnConfig) bool {
 // sessionSettings are for the listening session alone. The keepalives end the server's side of a connection whose client is
 // gone in about 5 s instead of two hours; the first may be missing on a platform, so a refusal is no reason to give up.
 var sessionSettings = []string{
-	`SELECT set_config('tcp_keepalives_idle', '2', false), set_config('tcp_keepalives_interval', '1', false), set_config('tcp_keepalives_count', '3', false)`,
+	`SELECT set_config('tcp_keepalives_idle', '2', false), set_config('tcp_keepalives_interval', '1', false), set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '5000', false)`,
 	`SELECT set_config('idle_session_timeout', '0', false)`, // a listener is idle by profession
 }

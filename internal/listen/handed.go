@@ -1,9 +1,25 @@
 package listen
 
 import (
+	"context"
+	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/jackc/pgx/v5"
 )
+
+// Hands takes what commits hand to this process, on the very connection that hears of it. All its methods are called by the goroutine
+// that reads that connection, so none may take long, and no notification is read meanwhile.
+type Hands interface {
+	// Open is called with each connection on which LISTEN stands, before the bell rings for it. The connection is the callee's to
+	// use in this call, and in those of Handed until the next Open. Whoever can't say what it was asked there for sure, closes it.
+	Open(ctx context.Context, conn *pgx.Conn)
+	// Handed is called when a commit has handed a job to a worker, this one or another.
+	Handed(ctx context.Context, h Handed)
+	// HungUp is called when the connection was given up to be in reserve: what was handed over at that moment has not been heard of.
+	HungUp(ctx context.Context)
+}
 
 // Handed is what a payload says of a job that a commit has handed to one of the workers. Like any payload it is but a hint: the table
 // alone says whose the job is.
@@ -33,4 +49,34 @@ func parseHanded(payload string) (h Handed, ok bool) {
 	job, err := strconv.ParseInt(digits, 10, 64)
 	h.Job = job
 	return h, err == nil && job > 0
+}
+
+// handed takes in what a payload says of a job that was handed over, and says whether it was that.
+func (l *Listener) handed(ctx context.Context, payload string) bool {
+	if l.hands == nil {
+		return false
+	}
+	h, ok := parseHanded(payload)
+	if ok {
+		l.hands.Handed(ctx, h)
+		runtime.Gosched() // who waits for the bell goes first: it has a job to start
+	}
+	return ok
+}
+
+// hungUp tells it.
+func (l *Listener) hungUp(ctx context.Context) {
+	if l.hands != nil {
+		l.hands.HungUp(ctx)
+	}
+}
+
+// Redial gives up the connection for another one, if there is one: until that is there, commits hand this process nothing. It never
+// blocks.
+func (l *Listener) Redial() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conn != nil {
+		l.cut(l.conn)
+	}
 }

@@ -64,7 +64,7 @@ func (l *Listener) pooler(conn *pgx.Conn, check sessionCheck) string {
 }
 
 // hear takes in one notification of whatever channel.
-func (l *Listener) hear(channel, payload string, sender uint32) {
+func (l *Listener) hear(ctx context.Context, channel, payload string, sender uint32) {
 	if !l.announced(channel) {
 		return
 	}
@@ -74,12 +74,8 @@ func (l *Listener) hear(channel, payload string, sender uint32) {
 		}
 		return
 	}
-	if l.cfg.Handed != nil {
-		if h, ok := parseHanded(payload); ok {
-			l.cfg.Handed(h)
-			runtime.Gosched() // as below
-			return
-		}
+	if l.handed(ctx, payload) {
+		return
 	}
 	turn := time.Duration(0)
 	if l.cfg.Turn != nil {
@@ -214,6 +210,10 @@ func (l *Listener) overdue(late time.Duration) {
 		l.turn(Deaf, "LISTEN was accepted, but nothing is heard: "+reason+l.between)
 	}
 	l.cfg.Log.Debug().Dur("late", late).Msg("listening connection dropped")
-	// Only reading is cut short, so that the server is still told goodbye.
-	_ = l.conn.PgConn().Conn().SetReadDeadline(time.Unix(1, 0))
+	l.cut(l.conn)
+}
+
+// cut ends reading, and reading alone, so that the server is still told goodbye.
+func (l *Listener) cut(conn *pgx.Conn) {
+	_ = conn.PgConn().Conn().SetReadDeadline(time.Unix(1, 0))
 }

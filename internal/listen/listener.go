@@ -17,6 +17,7 @@ import (
 type Listener struct {
 	cfg   Config
 	ready chan struct{} // closed when work is heard of for the first time, by whatever mode
+	hands Hands         // nil: nobody; set as Run begins
 	poke  chan struct{} // has room for one: the deadlines of tend have changed
 
 	mu        sync.Mutex
@@ -68,6 +69,9 @@ func (l *Listener) Run(ctx context.Context) error {
 	l.mu.Lock()
 	l.polled = time.Now()
 	l.mu.Unlock()
+	if l.cfg.Hands != nil {
+		l.hands = l.cfg.Hands()
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return l.tend(ctx) })
 	if l.cfg.Mode == PollingOnly {
@@ -104,6 +108,9 @@ func (l *Listener) listen(ctx context.Context) error {
 			return err
 		}
 		_ = pl.Listen(may) // until then: other errors are for LogError
+		if ctx.Err() == nil {
+			l.hungUp(ctx)
+		}
 	}
 }
 
@@ -138,8 +145,8 @@ func (l *Listener) connect(ctx context.Context) (*pgx.Conn, error) {
 // waits for anybody but the server.
 type handler struct{ l *Listener }
 
-func (h handler) HandleNotification(_ context.Context, n *pgconn.Notification, _ *pgx.Conn) error {
-	h.l.hear(n.Channel, n.Payload, n.PID)
+func (h handler) HandleNotification(ctx context.Context, n *pgconn.Notification, _ *pgx.Conn) error {
+	h.l.hear(ctx, n.Channel, n.Payload, n.PID)
 	return nil
 }
 
@@ -160,8 +167,11 @@ func (h handler) HandleBacklog(ctx context.Context, _ string, conn *pgx.Conn) er
 	var check sessionCheck
 	if err := check.ask(ctx, conn, l.cfg.Channel); err != nil {
 		// pgxlisten goes on after this error, so the connection is made to fail where it cannot be overlooked.
-		_ = conn.PgConn().Conn().SetReadDeadline(time.Unix(1, 0))
+		l.cut(conn)
 		return fmt.Errorf("ask whether LISTEN stands: %w", err)
+	}
+	if l.hands != nil && check.listening {
+		l.hands.Open(ctx, conn)
 	}
 	_ = conn.PgConn().Conn().SetDeadline(time.Time{})
 	l.established(ctx, conn, check)

@@ -127,21 +127,21 @@ func TestHintsWithADueTimeRingThen(t *testing.T) {
 		at := func(d time.Duration) string {
 			return fmt.Sprintf(`{"due":%d}`, time.Now().Add(l.skew+d).UnixMilli())
 		}
-		l.hear("c", at(-time.Second), 1)
+		l.hear(t.Context(), "c", at(-time.Second), 1)
 		if got := b.Take(); !got.Only(Notified) {
 			t.Errorf("due already: %v, want notified", got)
 		}
 		for range 10_000 { // memory stays what it is, whatever they say
-			l.hear("c", at(29*time.Second), 1)
+			l.hear(t.Context(), "c", at(29*time.Second), 1)
 		}
-		l.hear("c", at(2*time.Second), 1)
-		l.hear("c", at(365*24*time.Hour), 1)
+		l.hear(t.Context(), "c", at(2*time.Second), 1)
+		l.hear(t.Context(), "c", at(365*24*time.Hour), 1)
 		start := time.Now()
 		<-b.C()
 		if got := b.Take(); !got.Only(Due) || time.Since(start) != 2*time.Second {
 			t.Errorf("%v after %v, want due after 2s", got, time.Since(start))
 		}
-		l.hear("c", at(time.Hour), 1)
+		l.hear(t.Context(), "c", at(time.Hour), 1)
 		if !b.NextDue().IsZero() {
 			t.Error("a due time beyond the next poll is kept: that poll's look tells it anyway")
 		}
@@ -151,7 +151,7 @@ func TestHintsWithADueTimeRingThen(t *testing.T) {
 func TestWhatCannotBeReadMeansLookAtEverything(t *testing.T) {
 	l := newListener(t)
 	for i, payload := range []string{"", "{", strings.Repeat("x", maxPayload), `{"catalog":null}`} {
-		l.hear("c", payload, 1)
+		l.hear(t.Context(), "c", payload, 1)
 		if got := l.cfg.Bell.Take(); !got.Only(Notified) {
 			t.Errorf("%.20q: %v, want notified", payload, got)
 		}
@@ -159,7 +159,7 @@ func TestWhatCannotBeReadMeansLookAtEverything(t *testing.T) {
 			t.Errorf("%.20q: %d counted, want %d", payload, got, i+1)
 		}
 	}
-	l.hear("e", "{", 1)
+	l.hear(t.Context(), "e", "{", 1)
 	if s := l.State(); s.Malformed != 4 || s.Echoes != 1 || l.cfg.Bell.Take() != 0 {
 		t.Errorf("an echo has no payload to read and rings nobody: %+v", s)
 	}
@@ -202,7 +202,7 @@ func TestWhichEchoIsAwaited(t *testing.T) {
 		}
 		at := time.Now()
 		time.Sleep(time.Millisecond)
-		l.hear("e", "1", 1)
+		l.hear(t.Context(), "e", "1", 1)
 		l.EchoSent(at)
 		if awaited() {
 			t.Error("one that was heard before its sending was acknowledged is awaited")
@@ -212,7 +212,7 @@ func TestWhichEchoIsAwaited(t *testing.T) {
 		if !awaited() {
 			t.Fatal("not awaited")
 		}
-		l.hear("c", "{}", 1)
+		l.hear(t.Context(), "c", "{}", 1)
 		if awaited() {
 			t.Error("another notification proves the same")
 		}
@@ -262,8 +262,8 @@ func TestWhoseTurnItIsNotRingsAMomentLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		l.hear("c", "{}", 1)
-		l.hear("c", "{}", 2)
+		l.hear(t.Context(), "c", "{}", 1)
+		l.hear(t.Context(), "c", "{}", 2)
 		if b.Take() != 0 {
 			t.Error("it rang at once")
 		}
@@ -272,7 +272,7 @@ func TestWhoseTurnItIsNotRingsAMomentLater(t *testing.T) {
 			t.Errorf("rang after %v, for %d keys", d, len(keys))
 		}
 		b.Take()
-		l.hear("c", "{", 1)
+		l.hear(t.Context(), "c", "{", 1)
 		if b.Take() != 1<<Notified {
 			t.Error("what can't be read is everybody's turn")
 		}
@@ -293,12 +293,12 @@ func TestSeatsThatMovedAreNoWork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.hear("c", SeatsMoved, 1)
+		l.hear(t.Context(), "c", SeatsMoved, 1)
 		if rung := b.Take(); rung != 0 || moved != 1 {
 			t.Errorf("it rang for %v, and told of %d moves", rung, moved)
 		}
 		for _, like := range []string{SeatsMoved + " ", `{"seats":"moved","type":"t"}`, `{"seats":"gone"}`, `{"seats":{}}`, `{"seats":"moved"`} {
-			l.hear("c", like, 1)
+			l.hear(t.Context(), "c", like, 1)
 			if rung := b.Take(); rung != 1<<Notified || moved != 1 {
 				t.Errorf("%s: it rang for %v, and told of %d moves", like, rung, moved)
 			}

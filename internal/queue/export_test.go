@@ -29,3 +29,9 @@ func (s *Store) PurgeRefreshesText() string { return s.sql.purgeRefreshes }
 func (s *Store) ReserveAsking(ctx context.Context, n int) (Reservation, error) {
 	return s.lookFor(ctx, n, true)
 }
+
+// LetEach has each Take give back the locks of the jobs that are over.
+func (s *Store) LetEach() { s.hands.atOnce = 1 }
+
+// LetAsUsual has a Take give them back when they are many.
+func (s *Store) LetAsUsual() { s.hands.atOnce = letAtOnce }

@@ -2,7 +2,6 @@ package queue_test
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
@@ -10,11 +9,7 @@ import (
 	"notifyworker/internal/queue"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
-
-// withHands lets a Store on a pool take what commits hand to it.
-func withHands(c *queue.Config) { c.Hands = c.DB.(*pgxpool.Pool).Config().ConnConfig }
 
 // newHandedTable is a table whose Store sleeps: commits hand it their jobs.
 func newHandedTable(t testing.TB, change ...func(*queue.Config)) table {
@@ -24,15 +19,27 @@ func newHandedTable(t testing.TB, change ...func(*queue.Config)) table {
 
 func newHandedTableIn(t testing.TB, db *pgtest.Database, change ...func(*queue.Config)) table {
 	t.Helper()
-	tb := newTableIn(t, db, append([]func(*queue.Config){withHands}, change...)...)
+	tb := newTableIn(t, db, change...)
 	tb.sleeps(tb.Store)
 	return tb
+}
+
+// opens gives the worker a session by which it takes what is handed to it. The locks of jobs that are over are given back by the next
+// take.
+func (tb table) opens(s *queue.Store) *pgx.Conn {
+	tb.t.Helper()
+	s.LetEach()
+	conn := tb.conn()
+	if err := s.OpenHands(context.Background(), conn); err != nil {
+		tb.t.Fatal(err)
+	}
+	return conn
 }
 
 // sleeps makes commits hand their jobs to the worker.
 func (tb table) sleeps(s *queue.Store) {
 	tb.t.Helper()
-	tb.t.Cleanup(s.CloseHands)
+	tb.opens(s)
 	if err := s.Register(context.Background(), queue.WorkerInfo{Host: "h", PID: 1, Version: "v", Slots: 4}); err != nil {
 		tb.t.Fatal(err)
 	}
@@ -81,11 +88,14 @@ func (tb table) runsFor(worker string, id int64) {
 }
 
 // take takes these jobs, and wants exactly them.
-func (tb table) take(ids ...int64) []queue.Handed {
+func (tb table) take(ids ...int64) (taken []queue.Handed) {
 	tb.t.Helper()
-	taken, again, err := tb.Take(context.Background(), ids)
-	if err != nil || len(again) > 0 || !slices.EqualFunc(taken, ids, func(h queue.Handed, id int64) bool { return h.ID == id }) {
-		tb.t.Fatalf("took %+v of %d, again %d, %v", taken, ids, again, err)
+	for _, id := range ids {
+		h, again, err := tb.Take(context.Background(), id)
+		if err != nil || again || h == nil || h.ID != id {
+			tb.t.Fatalf("took %+v of %d, again %v, %v", h, id, again, err)
+		}
+		taken = append(taken, *h)
 	}
 	return taken
 }
@@ -93,9 +103,21 @@ func (tb table) take(ids ...int64) []queue.Handed {
 // takesNothing wants none of these jobs to be the worker's, nor to become so by asking again.
 func takesNothing(t testing.TB, s *queue.Store, ids ...int64) {
 	t.Helper()
-	if taken, again, err := s.Take(context.Background(), ids); err != nil || len(taken)+len(again) > 0 {
-		t.Errorf("took %+v of %d, again %d, %v", taken, ids, again, err)
+	for _, id := range ids {
+		if h, again, err := s.Take(context.Background(), id); err != nil || again || h != nil {
+			t.Errorf("took %+v of %d, again %v, %v", h, id, again, err)
+		}
 	}
+}
+
+// takesBack takes back what it can of these jobs, and wants exactly so many.
+func (tb table) takesBack(want int, ids ...int64) []queue.Job {
+	tb.t.Helper()
+	js, again, err := tb.TakeBack(tb.t.Context(), ids)
+	if err != nil || len(js) != want || len(again) > 0 {
+		tb.t.Fatalf("took back %+v of %d, again %d, %v, want %d", js, ids, again, err, want)
+	}
+	return js
 }
 
 // givesBack lets the worker give back the locks of jobs that it has let go: any call does.

@@ -31,6 +31,17 @@ func (s *Sent) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQuer
 // TraceQueryEnd implements pgx.QueryTracer.
 func (*Sent) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
+// TraceBatchStart implements pgx.BatchTracer.
+func (*Sent) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return ctx
+}
+
+// TraceBatchQuery implements pgx.BatchTracer: each statement of a batch is one.
+func (s *Sent) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) { s.n.Add(1) }
+
+// TraceBatchEnd implements pgx.BatchTracer.
+func (*Sent) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
 const (
 	// A connection that was idle for longer is asked whether it still lives before it is used: pgxpool's own rule.
 	pingAfter = time.Second

@@ -17,12 +17,13 @@ type statements struct {
 	complete, held, progress, extend string
 	expired                          string
 
-	depth, durations                         string
-	purge, purgeRefreshes                    string
-	register, beat, wantNotify, deregister   string
-	pressure, additions, writable, purgeable string
-	touch, lookBack                          string
-	take, takeOver, mine                     string
+	depth, durations                          string
+	purge, purgeRefreshes                     string
+	register, beat, wantNotify, deregister    string
+	pressure, additions, writable, purgeable  string
+	touch, lookBack                           string
+	takeLock, takeLook, let, handsKey, hungUp string
+	takeOver, takeBack, mine                  string
 }
 
 func newStatements(schema string) (statements, error) {
@@ -38,7 +39,7 @@ func newStatements(schema string) (statements, error) {
 		progress: call("progress($1, $2::text::uuid, $3::text::jsonb)"),
 		extend:   call("extend($1, $2::text[]::uuid[], $3)"),
 		expired:  call("expired($1, $2)"),
-		take:     call("take($1, $2::text::uuid, $3)"),
+		takeBack: call("take_back($1, $2::text::uuid, $3, $4::text::jsonb)"),
 		takeOver: call("take_over($1, $2, $3::text::uuid, $4, $5::text::jsonb)"),
 	}
 	for name, into := range map[string]*string{
@@ -46,7 +47,8 @@ func newStatements(schema string) (statements, error) {
 		"register": &s.register, "beat": &s.beat, "want_notify": &s.wantNotify, "deregister": &s.deregister,
 		"pressure": &s.pressure, "additions": &s.additions, "writable": &s.writable, "purgeable": &s.purgeable,
 		"touch": &s.touch, "look_back": &s.lookBack,
-		"mine": &s.mine,
+		"mine": &s.mine, "take_lock": &s.takeLock, "take_look": &s.takeLook, "let": &s.let, "hands_key": &s.handsKey,
+		"hung_up": &s.hungUp,
 	} {
 		text, err := files.ReadFile("sql/" + name + ".sql")
 		if err != nil {

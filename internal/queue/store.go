@@ -24,10 +24,6 @@ type Config struct {
 	Schema   string // "" means notifyworker
 	WorkerID string // UUID of this process, new at each start
 
-	// Hands is where to connect for a session of its own, by which this process takes what commits hand to it; copied and hardened. It
-	// must not lead through a transaction pooler. Nil: commits hand it nothing.
-	Hands *pgx.ConnConfig
-
 	Types  map[string]TypeSettings // rules of single types; "" is the rule of all others
 	MaxIDs int                     // product ids a reservation takes at most; 0 means 50,000
 	// CallTimeout ends a call that the database doesn't answer, so that a table lock or a silent network can't hold the
@@ -47,7 +43,7 @@ const (
 )
 
 // Store asks and changes the jobs table. It is safe for concurrent use; Reserve is meant for one caller, and
-// WantNotify, Take, Let and CloseHands are for one goroutine.
+// OpenHands and Take are for one goroutine, the one that reads the connection that they use.
 type Store struct {
 	cfg    Config
 	sql    statements
@@ -89,10 +85,6 @@ func New(cfg Config) (*Store, error) {
 	if cfg.CallTimeout == 0 {
 		cfg.CallTimeout = defaultCallTimeout
 	}
-	if cfg.Hands != nil {
-		cfg.Hands = cfg.Hands.Copy()
-		Harden(cfg.Hands, "notifyworker hands")
-	}
 	text, err := json.Marshal(leases)
 	errs = append(errs, err)
 	stmts, err := newStatements(cfg.Schema)
@@ -100,7 +92,7 @@ func New(cfg Config) (*Store, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return &Store{cfg: cfg, sql: stmts, leases: string(text)}, nil
+	return &Store{cfg: cfg, sql: stmts, leases: string(text), hands: hands{refused: errNoHands, atOnce: letAtOnce}}, nil
 }
 
 // Settings returns the rules of a type, defaults filled in.

@@ -114,7 +114,8 @@ func TestAJobIsNotTakenOverFromWhoHasIt(t *testing.T) {
 		},
 		"its worker has another session by now": func(tb table) int64 {
 			id := tb.handed("t")
-			tb.CloseHands()
+			tb.endHands()
+			tb.opens(tb.Store)
 			tb.wants(tb.Store)
 			return id
 		},
@@ -180,9 +181,7 @@ func TestWhatWasHandedToASilentWorkerIsFoundWithoutBeingTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	taken, lies := tb.handed("t"), tb.handed("t")
-	if jobs, _, err := tb.Take(t.Context(), []int64{taken}); len(jobs) != 1 || err != nil {
-		t.Fatal(jobs, err)
-	}
+	tb.take(taken)
 	tb.exec(`UPDATE notifyworker.workers SET last_beat = clock_timestamp() - interval '7 s' WHERE id = $1`, workerA)
 	tb.exec(`UPDATE notifyworker.jobs SET started_at = started_at - interval '50 ms'`)
 	if f, err := other.Beat(t.Context(), queue.Sign{Reserve: true}); err != nil || !f.Unheard {

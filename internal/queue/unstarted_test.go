@@ -33,9 +33,7 @@ func TestAHandedJobThatNobodyHasStartedLosesNoAttemptToItsLease(t *testing.T) {
 func TestAHandedJobThatWasTakenLosesItsAttemptWithItsLease(t *testing.T) {
 	tb := newHandedTable(t)
 	id := tb.lastChance()
-	if jobs, again, err := tb.Take(t.Context(), []int64{id}); len(jobs) != 1 || len(again) != 0 || err != nil {
-		t.Fatal(jobs, again, err)
-	}
+	tb.take(id)
 	if s := tb.rescueNow(id); s != "FAILED 1" {
 		t.Errorf("a job that was taken is %s, want FAILED 1", s)
 	}
@@ -44,7 +42,7 @@ func TestAHandedJobThatWasTakenLosesItsAttemptWithItsLease(t *testing.T) {
 func TestAHandedJobWhoseSessionHasEndedLosesItsAttemptWithItsLease(t *testing.T) {
 	tb := newHandedTable(t)
 	id := tb.lastChance()
-	tb.CloseHands()
+	tb.endHands()
 	if s := tb.rescueNow(id); s != "FAILED 1" {
 		t.Errorf("a job that may have been started is %s, want FAILED 1", s)
 	}
@@ -64,27 +62,14 @@ func TestALockThatSomebodyKeepsIsAskedForOnlyWhileTheJobIsThisWorkers(t *testing
 		t.Fatal(err)
 	}
 	defer conn.Exec(t.Context(), "SELECT pg_advisory_unlock_all()")
-	jobs, again, err := tb.Take(t.Context(), []int64{id, id + 1000})
-	if len(jobs) != 0 || len(again) != 1 || again[0] != id || err != nil {
-		t.Errorf("taken %v, to be asked for again %v (%v), want job %d only", jobs, again, err, id)
+	if job, again, err := tb.Take(t.Context(), id); job != nil || !again || err != nil {
+		t.Errorf("taken %v, to be asked for again: %v (%v), want the latter", job, again, err)
+	}
+	takesNothing(t, tb.Store, id+1000)
+	if jobs, again, err := tb.TakeBack(t.Context(), []int64{id, id + 1000}); len(jobs) != 0 || len(again) != 1 || again[0] != id || err != nil {
+		t.Errorf("taken back %v, to be asked for again %v (%v), want job %d only", jobs, again, err, id)
 	}
 	tb.exec("UPDATE notifyworker.jobs SET status = 'FAILED', lock_token = NULL, worker_id = NULL, lease_expires_at = NULL, finished_at = now() WHERE id = $1", id)
-	if jobs, again, err := tb.Take(t.Context(), []int64{id}); len(jobs)+len(again) != 0 || err != nil {
-		t.Errorf("taken %v, to be asked for again %v (%v), want nothing of a job that has ended", jobs, again, err)
-	}
-}
-
-func TestTakingNothingTellsWhetherTheSessionIsThere(t *testing.T) {
-	tb := newHandedTable(t)
-	if jobs, again, err := tb.Take(t.Context(), nil); len(jobs)+len(again) != 0 || err != nil {
-		t.Error(jobs, again, err)
-	}
-	const end = "SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = 'advisory' AND classid = 1853292549 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-	tb.exec(end)
-	if _, _, err := tb.Take(t.Context(), nil); err == nil {
-		t.Error("a session that has ended answers")
-	}
-	if _, _, err := tb.Take(t.Context(), nil); err != nil {
-		t.Errorf("the next one does not: %v", err)
-	}
+	takesNothing(t, tb.Store, id)
+	tb.takesBack(0, id)
 }

@@ -47,31 +47,49 @@ func (tb table) wish(told bool) {
 
 func TestAWorkerThatCannotBeHandedJobsIsToldOfThem(t *testing.T) {
 	for name, c := range map[string]struct {
-		hands func(tb table, c *queue.Config)
-		why   string
+		open func(tb table)
+		why  string
 	}{
 		// It answers with a process that is not the one which was told at the log-in.
-		"through a pooler": {func(tb table, c *queue.Config) {
+		"through a pooler": {func(tb table) {
 			tb.exec(`CREATE SCHEMA pooled; CREATE FUNCTION pooled.pg_backend_pid() RETURNS integer LANGUAGE sql RETURN 0`)
-			c.Hands.RuntimeParams["search_path"] = "pooled, pg_catalog"
+			conn := tb.conn()
+			if _, err := conn.Exec(tb.t.Context(), "SET search_path = pooled, pg_catalog"); err != nil {
+				tb.t.Fatal(err)
+			}
+			if err := tb.OpenHands(tb.t.Context(), conn); err == nil {
+				tb.t.Error("its session was opened")
+			}
 		}, "pooler"},
-		"nothing listens there": {func(_ table, c *queue.Config) { c.Hands.Host, c.Hands.Fallbacks = "/nowhere", nil }, "connect"},
-		"nothing is known":      {func(_ table, c *queue.Config) { c.Hands = nil }, ""},
+		"its connection was lost": {func(tb table) {
+			tb.opens(tb.Store)
+			conn := tb.conn()
+			if err := conn.Close(tb.t.Context()); err != nil {
+				tb.t.Fatal(err)
+			}
+			if err := tb.OpenHands(tb.t.Context(), conn); err == nil {
+				tb.t.Error("its session was opened")
+			}
+			tb.endHands()
+		}, "closed"},
+		"it has hung up": {func(tb table) {
+			if err := tb.opens(tb.Store).Close(tb.t.Context()); err != nil {
+				tb.t.Fatal(err)
+			}
+			if err := tb.HungUp(tb.t.Context()); err != nil {
+				tb.t.Fatal(err)
+			}
+		}, "no session"},
+		"it never had a session": {func(table) {}, "no session"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tb := newTable(t)
-			cfg := queue.Config{DB: tb.pool, WorkerID: workerA}
-			withHands(&cfg)
-			c.hands(tb, &cfg)
-			s, err := queue.New(cfg)
-			if err != nil {
+			c.open(tb)
+			if err := tb.Register(t.Context(), queue.WorkerInfo{Host: "h", PID: 1, Version: "v", Slots: 4}); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Register(t.Context(), queue.WorkerInfo{Host: "h", PID: 1, Version: "v", Slots: 4}); err != nil {
-				t.Fatal(err)
-			}
-			refused, err := s.WantNotify(context.Background(), true, true)
-			if err != nil || (refused == nil) != (c.why == "") || refused != nil && !strings.Contains(refused.Error(), c.why) {
+			refused, err := tb.WantNotify(context.Background(), true, true)
+			if err != nil || refused == nil || !strings.Contains(refused.Error(), c.why) {
 				t.Errorf("refused: %v, %v", refused, err)
 			}
 			tb.wish(true)

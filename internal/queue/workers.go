@@ -60,13 +60,13 @@ func (s *Store) Beat(ctx context.Context, b Sign) (f Fleet, err error) {
 }
 
 // WantNotify says whether commits shall tell this process of jobs, and whether they shall hand it jobs (handed). The latter is as
-// good as its connection: when that can't be had, they don't, and refused says why. It returns ErrUnregistered when the row is gone.
+// good as the session of OpenHands: without one they don't, and refused says why. It returns ErrUnregistered when the row is gone.
 func (s *Store) WantNotify(ctx context.Context, want, handed bool) (refused, err error) {
 	ctx, done := s.bound(ctx)
 	defer done()
 	var how *string
-	if handed && s.cfg.Hands != nil {
-		text, err := s.askHands(ctx)
+	if handed {
+		text, err := s.askHands()
 		if refused = err; err == nil {
 			how = &text
 		}
@@ -89,13 +89,19 @@ func (s *Store) one(what string, rows int64, err error) error {
 // Barrier waits until every commit that may have missed this process's wish to be told is over. False means that one of
 // them stays open longer than a fifth of a second: the caller must keep looking instead of trusting its sleep.
 func (s *Store) Barrier(ctx context.Context) (bool, error) {
+	ok, err := s.barrier(ctx)
+	if err == nil {
+		s.looks.restart() // what was committed before the barrier may be due since any time
+	}
+	return ok, err
+}
+
+func (s *Store) barrier(ctx context.Context) (ok bool, err error) {
 	ctx, done := s.bound(ctx)
 	defer done()
-	var ok bool
 	if err := s.cfg.DB.QueryRow(ctx, s.sql.barrier, barrierTimeout.Milliseconds()).Scan(&ok); err != nil {
 		return false, fmt.Errorf("barrier: %w", err)
 	}
-	s.looks.restart() // what was committed before the barrier may be due since any time
 	return ok, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"notifyworker/internal/listen"
 	"notifyworker/internal/queue"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 )
@@ -73,6 +74,8 @@ type fakeRow struct {
 	err     string
 	causes  []queue.Cause
 
+	handed    bool // and not taken back
+	taken     bool // its lock is held
 	elsewhere bool // handed to another worker, which lets it lie
 }
 
@@ -132,6 +135,7 @@ func (f *fakeStore) enqueue(jobType string, delay, commit time.Duration) int64 {
 	delete(f.committing, me)
 	if hands && delay <= 0 {
 		f.give(f.rows[id], time.Now())
+		f.rows[id].handed = true
 		if f.hand != nil {
 			f.hand(id)
 		}
@@ -200,29 +204,66 @@ func (f *fakeStore) Reserve(ctx context.Context, n int) (queue.Reservation, erro
 func (f *fakeStore) give(row *fakeRow, now time.Time) {
 	f.tokens++
 	row.status, row.StartedAt, row.leaseAt = "running", now, now.Add(f.lease)
+	row.handed = false
 	row.Attempt++
 	row.Token = fmt.Sprintf("%d#%d", row.ID, f.tokens)
 	row.LeaseUntil = row.leaseAt
 	f.ends[row.Token] = nil
 }
 
-func (f *fakeStore) Take(ctx context.Context, ids []int64) (out []queue.Handed, again []int64, err error) {
+// Take fails with its connection, in whose place the listener makes another one.
+func (f *fakeStore) Take(ctx context.Context, id int64) (*queue.Handed, bool, error) {
 	if err := f.call(ctx, "Take"); err != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.hands = false
+		time.AfterFunc(time.Millisecond, func() { f.bell.Ring(listen.Connected) })
+		return nil, false, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	row := f.rows[id]
+	switch {
+	case row == nil || row.status != "running" || row.elsewhere || !row.handed:
+		return nil, false, nil
+	case f.looksAfter(id):
+		return nil, true, nil
+	}
+	row.taken = true
+	return &queue.Handed{Job: row.Job, Lease: time.Until(row.leaseAt)}, false, nil
+}
+
+// looksAfter says whether somebody looks after a job.
+func (f *fakeStore) looksAfter(id int64) bool { return f.met && (f.metOnly == 0 || f.metOnly == id) }
+
+func (f *fakeStore) TakeBack(ctx context.Context, ids []int64) (out []queue.Job, again []int64, err error) {
+	if err := f.call(ctx, "TakeBack"); err != nil {
 		return nil, nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, id := range ids {
-		if f.met && (f.metOnly == 0 || f.metOnly == id) {
+		row := f.rows[id]
+		switch {
+		case row == nil || row.status != "running" || row.elsewhere:
+		case row.taken || f.looksAfter(id):
 			again = append(again, id)
-			continue
-		}
-		if row := f.rows[id]; row != nil && row.status == "running" && !row.elsewhere {
-			out = append(out, queue.Handed{Job: row.Job, Lease: time.Until(row.leaseAt)})
+		default:
+			delete(f.ends, row.Token)
+			row.Attempt--
+			f.give(row, time.Now())
+			out = append(out, row.Job)
 		}
 	}
 	return out, again, nil
 }
+
+// asked is how many calls were made to have jobs that were handed over.
+func (f *fakeStore) asked() int { return f.count("Take") + f.count("TakeBack") }
+
+func (f *fakeStore) OpenHands(context.Context, *pgx.Conn) error { return nil }
+
+func (f *fakeStore) HungUp(ctx context.Context) error { return f.call(ctx, "HungUp") }
 
 func (f *fakeStore) setMet(is bool) {
 	f.mu.Lock()
@@ -234,9 +275,10 @@ func (f *fakeStore) Let(j queue.Handed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.let = append(f.let, j.ID)
+	f.rows[j.ID].taken = false
 }
 
-func (f *fakeStore) Mine(ctx context.Context) (out []int64, err error) {
+func (f *fakeStore) Mine(ctx context.Context) (out []queue.Own, err error) {
 	if err := f.call(ctx, "Mine"); err != nil {
 		return nil, err
 	}
@@ -244,7 +286,7 @@ func (f *fakeStore) Mine(ctx context.Context) (out []int64, err error) {
 	defer f.mu.Unlock()
 	for id, row := range f.rows {
 		if row.status == "running" && !row.elsewhere {
-			out = append(out, id)
+			out = append(out, queue.Own{ID: id, Token: row.Token})
 		}
 	}
 	return out, nil
@@ -269,13 +311,6 @@ func (f *fakeStore) TakeOver(ctx context.Context, ids []int64, n int) (out []que
 		}
 	}
 	return out, nil
-}
-
-// CloseHands ends the session that commits look for.
-func (f *fakeStore) CloseHands() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.hands = false
 }
 
 // within is when so much time has passed, the zero time for none.
@@ -556,6 +591,14 @@ type world struct {
 	stop context.CancelFunc
 	kill context.CancelFunc
 	done chan error
+	ear  chan struct{} // full while the listener's goroutine is at work
+}
+
+// heard is what the listener's goroutine does with what it hears of a job that was handed over.
+func (x *world) heard(worker string, job int64) {
+	x.ear <- struct{}{}
+	defer func() { <-x.ear }()
+	x.w.Handed(context.Background(), listen.Handed{Worker: worker, Job: job})
 }
 
 // begin runs a worker; change may alter its configuration and the store before.
@@ -573,7 +616,7 @@ func begin(t *testing.T, handlers map[string]queue.Handler, change func(*Config,
 	}
 	stop, cancelStop := context.WithCancel(context.Background())
 	end, cancelEnd := context.WithCancel(context.Background())
-	x := &world{fakeStore: f, w: w, stop: cancelStop, kill: cancelEnd, done: make(chan error, 1)}
+	x := &world{fakeStore: f, w: w, stop: cancelStop, kill: cancelEnd, done: make(chan error, 1), ear: make(chan struct{}, 1)}
 	go func() { x.done <- w.Run(stop, end) }()
 	return x
 }

@@ -87,7 +87,7 @@ func (f *fleet) join(seats string, slots int, handler queue.HandlerFunc) *member
 		f.tb.Fatal(err)
 	}
 	id := newID(f.tb)
-	store, err := queue.New(queue.Config{DB: pool, WorkerID: id, Hands: cfg.ConnConfig})
+	store, err := queue.New(queue.Config{DB: pool, WorkerID: id})
 	if err != nil {
 		f.tb.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func (f *fleet) join(seats string, slots int, handler queue.HandlerFunc) *member
 	conn.RuntimeParams["application_name"] = "notifyworker listen"
 	l, err := listen.New(listen.Config{
 		Bell: bell, Conn: conn, Channel: migrations.DefaultSchema, EchoChannel: listen.EchoChannel(id), Seats: seats,
-		Turn: func(key string) time.Duration { return w.Turn(key) }, Moved: func() { w.Moved() }, Handed: func(h listen.Handed) { w.Handed(h) }, Log: zerolog.Nop(),
+		Turn: func(key string) time.Duration { return w.Turn(key) }, Moved: func() { w.Moved() }, Hands: func() listen.Hands { return w }, Log: zerolog.Nop(),
 	})
 	if err != nil {
 		f.tb.Fatal(err)

@@ -1,16 +1,19 @@
 package worker
 
 import (
+	"context"
 	"errors"
-	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"notifyworker/internal/listen"
 	"notifyworker/internal/queue"
 )
 
-// While this worker sleeps, commits hand it their jobs: such a job is RUNNING for it already, and has only to be taken. Another
-// worker's are watched, and taken over when it has let them lie. See hand_over.sql.
+// While this worker sleeps, commits hand it their jobs: such a job is RUNNING for it already, and has only to be taken. That is done by
+// the listener's goroutine on the connection that has heard of it, and the loop starts it. What was not heard of, or could not be taken,
+// the loop takes back, see takeback.go. Another worker's are watched, and taken over when it has let them lie. See hand_over.sql.
 
 const (
 	// Who was handed a job takes it within a millisecond. Others look after this, at one of so many times, so that the first of them
@@ -23,17 +26,10 @@ const (
 	takeOverTimes = 3
 	// What is to be looked after within such a time is so by one statement.
 	takeOverTogether = 10 * time.Millisecond
-	// Somebody looks after a job of this worker's, most likely to take it over: a statement of a millisecond.
-	takeAgain    = 5 * time.Millisecond
-	takeAgainCap = 500 * time.Millisecond
 	// A job that can't be taken over for now is watched for so long: a usual lease.
 	watchFor = 8 * time.Second
-	// The session of the hands is asked for something at least so often while it is known to commits, or its end would not be noticed.
-	handsQuiet = idleTurn - time.Second
 	// What was handed over is remembered up to so many jobs; of more, those of this worker are asked for.
 	mostHanded = 256
-	// One call of the table is about at most so many.
-	handedAtOnce = 64
 	// A worker that was handed more than it has slots for is handed nothing for this time, and one that can't be, for that.
 	handedTooMany  = 100 * time.Millisecond
 	cannotBeHanded = 30 * time.Second
@@ -43,12 +39,32 @@ const (
 
 var errNoSlot = errors.New("handed over when no slot was free")
 
-// Handed takes note of a job that a commit has handed to a worker.
-func (w *Worker) Handed(h listen.Handed) {
+// Open takes note of the connection that hears of jobs from now on. See listen.Hands.
+func (w *Worker) Open(ctx context.Context, conn *pgx.Conn) {
+	if err := w.store.OpenHands(ctx, conn); err != nil {
+		w.log.Debug().Err(err).Msg("jobs can't be taken by this connection")
+	}
+}
+
+// HungUp has the loop ask for what this worker was handed at the last moment.
+func (w *Worker) HungUp(ctx context.Context) {
+	if err := w.store.HungUp(ctx); err != nil && ctx.Err() == nil {
+		w.log.Debug().Err(err).Msg("what was handed over at the last moment may not be heard of")
+	}
+	w.handovers.doubt()
+	w.ringHanded()
+}
+
+// Handed takes a job that a commit has handed to this worker, or takes note of one that was handed to another.
+func (w *Worker) Handed(ctx context.Context, h listen.Handed) {
 	w.leases.within(w.handovers.lease) // no look tells of it
 	if h.Worker == w.cfg.ID {
-		w.handovers.mine(h.Job)
-		w.cfg.Bell.Ring(listen.HandedOver)
+		if len(w.slots.unknown([]int64{h.Job})) > 0 && w.handovers.mayTake(h.Job, time.Now()) {
+			asked := time.Now()
+			job, again, err := w.store.Take(ctx, h.Job)
+			w.handovers.answered(taking{id: h.Job, job: job, again: again, err: err, asked: asked, took: time.Since(asked)})
+		}
+		w.ringHanded()
 		return
 	}
 	now := time.Now()
@@ -79,23 +95,20 @@ type taken struct {
 	hold *hold
 }
 
-// takeHanded takes what commits have handed to this worker, and takes over what others have let lie. Trouble with that is no reason
-// not to look for other jobs.
+// takeHanded starts what was taken, takes back what could not be, and takes over what others have let lie. Trouble with that is no
+// reason not to look for other jobs.
 func (r *reserving) takeHanded() {
 	if !r.cfg.TakesHanded {
 		return
 	}
 	r.let()
-	if time.Now().Before(r.takeAt) {
-		r.handovers.ringAt(r.takeAt, r.ringHanded)
-		return
-	}
+	r.startTaken()
 	own, unsure, others := r.handovers.next(r.ringHanded)
 	if r.causes.Has(listen.Unheard) { // those who were handed jobs, too, may have fallen silent, and nobody hears of them
 		r.takeOver(nil)
 	}
-	if len(own) > 0 || unsure || r.quiet.hands && time.Since(r.heldAt) >= handsQuiet {
-		r.take(own, unsure)
+	if len(own) > 0 || unsure {
+		r.fetch(own, unsure)
 	}
 	if len(others) > 0 {
 		r.takeOver(others)
@@ -116,68 +129,31 @@ func (r *reserving) let() {
 	r.taken = kept
 }
 
-// take takes these jobs, and all that the table has for this worker when there may be others. What is more than there are slots goes
-// back. Without any it asks whether the session of the hands is still there. After an error nothing is lost: it asks for all.
-func (r *reserving) take(ids []int64, all bool) {
-	ctx, done := r.statement(r.stop, r.end)
-	defer done()
-	if all {
-		began := time.Now()
-		mine, err := r.store.Mine(ctx)
-		if err != nil {
-			r.notTaken(err, began, "ask what was handed over")
-			return
-		}
-		ids = append(ids, mine...)
-	}
-	slices.Sort(ids)
-	ids = slices.Compact(ids) // heard of twice, or heard of and asked for: it is to be started once
-	var met []int64
-	for first := true; first || len(ids) > 0; first = false {
-		var now []int64
-		now, ids = ids[:min(len(ids), handedAtOnce)], ids[min(len(ids), handedAtOnce):]
-		if now = r.slots.unknown(now); len(now) == 0 && (!first || all || time.Since(r.heldAt) < handsQuiet) {
+// startTaken starts what the listener has taken.
+func (r *reserving) startTaken() {
+	for _, t := range r.handovers.taken() {
+		if r.notTaken(t.err, t.asked, "take what was handed over") {
 			continue
 		}
-		asked := time.Now()
-		jobs, again, err := r.store.Take(ctx, now)
-		if r.notTaken(err, asked, "take what was handed over") {
-			r.quiet.anew = true // what commits know of the hands is of the session that has ended
-			return
+		found := 0
+		if t.job != nil {
+			found = 1
 		}
-		r.heldAt = asked
-		if len(now) > 0 {
-			took := time.Since(asked)
-			r.stats.looked(len(jobs), took)
-			r.quiet.asked(took)
-			r.handovers.tookCall(took)
-		}
-		for _, j := range jobs {
-			r.startHanded(j, asked)
-		}
-		met = append(met, again...)
-		if len(jobs)+len(again) < len(now) && !all { // somebody took them over, and commits hand this worker nothing any more
+		r.stats.looked(found, t.took)
+		r.quiet.asked(t.took)
+		r.handovers.tookCall(t.took)
+		switch {
+		case t.job != nil:
+			r.startHanded(*t.job, t.asked)
+		case t.again:
+			r.metAgain([]int64{t.id})
+		default: // somebody took it over, and commits hand this worker nothing any more
 			r.quiet.anew = true
 			if time.Since(r.quiet.doubted) > doubtApart {
 				r.quiet.doubted, r.hungry = time.Now(), true
 			}
 		}
 	}
-	r.notTaken(nil, time.Time{}, "")
-	if len(met) == 0 {
-		if !r.handovers.putOff() {
-			r.met = 0
-		}
-		return
-	}
-	r.handovers.later(met, time.Now().Add(growing(takeAgain, takeAgainCap, r.met)), r.ringHanded)
-	r.met++
-}
-
-// refuseHanded sees to it, where no commit can be told, that none finds this worker.
-func (r *reserving) refuseHanded() {
-	r.quiet.hands = false
-	r.store.CloseHands()
 }
 
 // notTaken takes note of how a call ended by which this worker has its jobs. After an error it asks for all of them, a little later.
@@ -191,16 +167,17 @@ func (r *reserving) notTaken(err error, began time.Time, doing string) bool {
 	if err == nil {
 		return false
 	}
-	r.handovers.doubt()
-	r.hungry = true // and so it says anew that it takes jobs
-	r.takeAt = time.Now().Add(r.taking.delay(err, began))
-	r.handovers.ringAt(r.takeAt, r.ringHanded)
+	at := time.Now().Add(r.taking.delay(err, began))
+	r.handovers.restUntil(at, r.ringHanded)
+	r.quiet.anew, r.quiet.handAgain = true, at // what commits know of the hands is of the session that has ended
+	r.cfg.Bell.RingIn(time.Until(at))          // and after the look it says anew that it takes jobs
+	r.hungry = true                            // meanwhile it is told of them
 	return true
 }
 
 // startHanded starts a job that was taken, or returns it.
 func (r *reserving) startHanded(j queue.Handed, asked time.Time) {
-	if r.slots.knows(j.Token) {
+	if r.slots.knows(j.Token) || len(r.slots.unknown([]int64{j.ID})) == 0 {
 		r.store.Let(j)
 		return
 	}
@@ -218,14 +195,19 @@ func (r *reserving) startHanded(j queue.Handed, asked time.Time) {
 		h = r.giveBack(j.Job, asked, errDraining)
 	case left < lease/2 || r.slots.free() == 0:
 		h = r.giveBack(j.Job, asked, errNoSlot)
-		if r.quiet.hands {
-			r.quiet.handAgain = time.Now().Add(handedTooMany)
-			r.takeNoMore()
-		}
+		r.tooMany()
 	default:
 		h = r.start(r.end, j.Job, asked.Add(j.Lease-lease), r.handlers)
 	}
 	r.taken = append(r.taken, taken{j, h})
+}
+
+// tooMany takes note that this worker was handed more than it has slots for.
+func (r *reserving) tooMany() {
+	if r.quiet.hands {
+		r.quiet.handAgain = time.Now().Add(handedTooMany)
+		r.takeNoMore()
+	}
 }
 
 // takeNoMore says that commits shall hand this worker no more jobs.
@@ -235,29 +217,10 @@ func (r *reserving) takeNoMore() {
 	}
 }
 
-// withdrawHands says so, and sees to it that no job is forgotten that it was handed before.
-func (r *reserving) withdrawHands() {
-	r.takeNoMore()
-	r.unheard()
-}
-
-// unheard asks for what this worker was handed and may not have heard of, once commits have seen that it takes no more.
-func (r *reserving) unheard() {
-	ctx, done := r.statement(r.stop, r.end)
-	defer done()
-	_, _ = r.store.Barrier(ctx) // those under way that saw that it takes jobs, or as many of them as end soon
-	r.handovers.doubt()
-	r.ringHanded()
-}
-
-// returnHanded gives back what was handed to this worker and is not started, when commits hand it nothing any more.
-func (r *reserving) returnHanded() {
-	ctx, done := r.statement(r.stop, r.end)
-	_, err := r.store.Barrier(ctx) // those under way that saw that it wants jobs
-	done()
-	if err != nil {
-		return
+// refuseHanded sees to it, where no commit can be told, that none finds this worker.
+func (r *reserving) refuseHanded() {
+	r.quiet.hands = false
+	if r.cfg.Seat != nil {
+		r.cfg.Seat.Redial()
 	}
-	own, _, _ := r.handovers.next(func() {})
-	r.take(own, true)
 }

@@ -26,11 +26,10 @@ func TestAJobThatIsHeardOfAndAskedForStartsOnce(t *testing.T) {
 		}), func(c *Config, _ *fakeStore) { c.Slots = 1 })
 		x.hears(false)
 		first, second := x.enqueue("t", 0, 0), x.enqueue("t", 0, 0)
-		for _, id := range []int64{first, second, second} {
-			x.w.handovers.mine(id)
-		}
 		x.w.handovers.doubt()
-		x.w.ringHanded()
+		for _, id := range []int64{first, second, second} {
+			go x.heard(me, id)
+		}
 		pass(time.Second)
 		mu.Lock()
 		if starts[first] != 1 || starts[second] != 1 {
@@ -51,15 +50,15 @@ func TestAJobThatSomebodyLooksAfterHoldsUpNoOther(t *testing.T) {
 		x.metOnly = held
 		x.mu.Unlock()
 		x.hears(true)
-		x.w.Handed(listen.Handed{Worker: me, Job: held})
+		x.heard(me, held)
 		pass(2 * time.Second) // by now it is asked for only now and then
-		takes := x.count("Take")
+		takes := x.asked()
 		for range 50 {
 			id := x.enqueue("t", 0, 0)
 			pass(10 * time.Millisecond)
 			x.wantCompleted(t, id)
 		}
-		if n := x.count("Take") - takes; n > 50+5 {
+		if n := x.asked() - takes; n > 50+5 {
 			t.Errorf("%d calls for 50 jobs and one that can't be had", n)
 		}
 		x.setMet(false)
@@ -79,7 +78,7 @@ func TestOthersLookLaterWhereCallsTakeLong(t *testing.T) {
 		}
 		job := x.stray()
 		heard := time.Now()
-		x.w.Handed(listen.Handed{Worker: "another", Job: job})
+		x.heard("another", job)
 		for x.count("TakeOver") == 0 {
 			time.Sleep(time.Millisecond)
 		}
@@ -99,7 +98,9 @@ func TestAStopThatCannotTellTheTableIsHandedNothing(t *testing.T) {
 				<-release
 			}
 			return queue.Outcome{}
-		}), nil)
+		}), func(c *Config, f *fakeStore) {
+			c.Seat = &fakeSeat{hearing: listen.Listening, dropped: func() { f.mu.Lock(); defer f.mu.Unlock(); f.hands = false }}
+		})
 		x.enqueue("t", 0, 0)
 		pass(time.Millisecond)
 		x.setFail(func(method string) error {

@@ -78,7 +78,7 @@ func TestAStopGivesBackWhatWasHandedToABusyWorker(t *testing.T) {
 			t.Fatal("a worker without a slot is handed jobs for long")
 		}
 		x.mu.Lock()
-		x.hand = func(id int64) { x.w.Handed(listen.Handed{Worker: me, Job: id}); x.stop() }
+		x.hand = func(id int64) { go x.heard(me, id); time.AfterFunc(x.takes/2, x.stop) }
 		x.mu.Unlock()
 		id := <-late
 		x.finish(t)
@@ -145,7 +145,7 @@ func TestAJobOfWhoseLeaseLittleIsLeftGoesBack(t *testing.T) {
 		x.rows[id].leaseAt = time.Now().Add(time.Second)
 		x.hidden = true // or a look would start it now
 		x.mu.Unlock()
-		x.w.Handed(listen.Handed{Worker: me, Job: id})
+		x.heard(me, id)
 		pass(100 * time.Millisecond)
 		if row := x.row(id); started || row.status != "pending" || row.Attempt != 0 {
 			t.Errorf("it is %s after %d attempts, started: %v", row.status, row.Attempt, started)

@@ -26,7 +26,7 @@ func beginHanded(t *testing.T, handlers map[string]queue.Handler, change func(*C
 		}
 	})
 	x.mu.Lock()
-	x.hand = func(id int64) { go x.w.Handed(listen.Handed{Worker: me, Job: id}) }
+	x.hand = func(id int64) { go x.heard(me, id) }
 	x.mu.Unlock()
 	pass(time.Second)
 	return x
@@ -45,7 +45,7 @@ func (x *world) hears(does bool) {
 	defer x.mu.Unlock()
 	x.hand = nil
 	if does {
-		x.hand = func(id int64) { go x.w.Handed(listen.Handed{Worker: me, Job: id}) }
+		x.hand = func(id int64) { go x.heard(me, id) }
 	}
 }
 
@@ -170,11 +170,9 @@ func TestNothingOfABurstThatIsHandedOverIsForgotten(t *testing.T) {
 			x.hears(false)
 			var ids []int64
 			for range n {
-				id := x.enqueue("t", 0, 0)
-				ids = append(ids, id)
-				x.w.handovers.mine(id)
+				ids = append(ids, x.enqueue("t", 0, 0))
 			}
-			x.bell.Ring(listen.HandedOver) // once for all
+			x.w.HungUp(t.Context()) // once for all
 			pass(time.Second)
 			if running, _ := x.w.slots.counts(); running != n {
 				t.Errorf("of %d jobs %d run", n, running)
@@ -201,7 +199,7 @@ func TestAHandedJobIsNotStartedTwice(t *testing.T) {
 		}), nil)
 		id := x.enqueue("t", 0, 0)
 		for range 50 {
-			x.w.Handed(listen.Handed{Worker: me, Job: id})
+			x.heard(me, id)
 			x.bell.Ring(listen.Connected)
 			pass(10 * time.Millisecond)
 		}
@@ -241,7 +239,7 @@ func TestAJobWhoseHandlerGoesOnIsNotStartedBesideIt(t *testing.T) {
 		x.w.slots.loseLocked(x.w.slots.held[id])
 		x.w.slots.mu.Unlock()
 		for range 5 {
-			x.w.Handed(listen.Handed{Worker: me, Job: id})
+			x.heard(me, id)
 			pass(time.Second)
 		}
 		if most != 1 {
@@ -273,7 +271,7 @@ func TestAHandedJobIsHeldByTheLeaseOfItsType(t *testing.T) {
 		x.rows[id].LeaseUntil = time.Now().Add(7 * time.Second) // 13 s after the start
 		x.rows[id].leaseAt = x.rows[id].LeaseUntil
 		x.mu.Unlock()
-		x.bell.Ring(listen.Connected)
+		x.heard(me, id)
 		pass(10 * time.Millisecond)
 		h := x.w.slots.working()
 		if len(h) != 1 {
@@ -293,7 +291,7 @@ func TestTheWaitOfAHandedJobIsCountedToWhenItWasTaken(t *testing.T) {
 		x.hears(false)
 		id := x.enqueue("t", 0, 0)
 		time.Sleep(2 * time.Second)
-		x.w.Handed(listen.Handed{Worker: me, Job: id})
+		x.heard(me, id)
 		pass(time.Second)
 		x.wantCompleted(t, id)
 		if w := x.w.Stats().Wait; w.Count != 1 || w.Sum < 2*time.Second || w.Sum > 2100*time.Millisecond {

@@ -1,24 +1,39 @@
 package worker
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"notifyworker/internal/queue"
 )
 
-// longestCall is what a call is taken to take at most: through a slower way others may be too early, which costs the owner a job.
-const longestCall = 100 * time.Millisecond
+const (
+	// longestCall is what a call is taken to take at most: through a slower way others may be too early, which costs the owner a job.
+	longestCall = 100 * time.Millisecond
+	// After so many calls within the time that found nothing, somebody forges notifications: then all are answered by one call a time.
+	mostMisses   = 20
+	missesWithin = 100 * time.Millisecond
+)
 
-// handovers is what the listener has heard of jobs that were handed over. Its methods never block.
+// handovers is what the listener has heard of jobs that were handed over, and what it has taken of them. Its methods never block.
 type handovers struct {
 	lease time.Duration // the shortest that a job may have
 
 	took atomic.Int64 // ns that a call about them took, of late
 
 	mu      sync.Mutex
-	own     []int64
-	put     []watched // own, but somebody looks after them: not before due
-	unsure  bool      // there may be more of them than own
+	asking  int                   // calls of the listener's under way
+	answers []taking              // of its calls, for the loop
+	had     [4 * mostHanded]int64 // the jobs that were taken last
+	oldest  int                   // of them
+	closed  bool                  // it is to take none any more
+	misses  int                   // calls that found nothing, since missed
+	missed  time.Time
+	put     []watched // this worker's, but somebody looks after them: not before due
+	unsure  bool      // there may be jobs of this worker's that nobody knows of
+	rest    time.Time // not to be asked for before
 	watched []watched
 	timer   *time.Timer // nil: none runs
 	at      time.Time   // when timer fires
@@ -31,14 +46,74 @@ type watched struct {
 	until time.Time // its lease counts from then on
 }
 
-func (h *handovers) mine(job int64) {
+// taking is how a call ended that was to take a job.
+type taking struct {
+	id    int64
+	job   *queue.Handed // nil: it is somebody else's, but for again
+	again bool
+	err   error
+	asked time.Time
+	took  time.Duration
+}
+
+// mayTake says whether the listener is to take a job now; if so, answered is to follow. Else the loop asks for it, but for one that was
+// taken before: a job is handed over once, so whoever tells of it again is forging.
+func (h *handovers) mayTake(job int64, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.own) >= mostHanded {
-		h.unsure = true
-		return
+	if slices.Contains(h.had[:], job) {
+		return false
 	}
-	h.own = append(h.own, job)
+	if h.misses >= mostMisses && now.Before(h.missed.Add(missesWithin)) {
+		h.rest = h.missed.Add(missesWithin)
+	}
+	if h.closed || len(h.answers) >= mostHanded || now.Before(h.rest) {
+		h.unsure = true
+		return false
+	}
+	h.asking++
+	return true
+}
+
+func (h *handovers) answered(t taking) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asking--
+	h.answers = append(h.answers, t)
+	if t.job != nil {
+		h.had[h.oldest] = t.id
+		h.oldest = (h.oldest + 1) % len(h.had)
+	}
+	if t.err == nil && t.job == nil {
+		if t.asked.Sub(h.missed) >= missesWithin {
+			h.misses, h.missed = 0, t.asked
+		}
+		h.misses++
+	}
+}
+
+// taken returns how the listener's calls ended since the last time.
+func (h *handovers) taken() []taking {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.answers
+	h.answers = nil
+	return all
+}
+
+// close has the listener take nothing any more.
+func (h *handovers) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+}
+
+// restUntil has all jobs of this worker's asked for, but not before that time.
+func (h *handovers) restUntil(at time.Time, ring func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.unsure, h.rest = true, at
+	h.ringLocked(at, ring)
 }
 
 // later puts off jobs of this worker's.
@@ -92,13 +167,6 @@ func (h *handovers) watch(o watched, ring func()) {
 	h.ringLocked(o.due, ring)
 }
 
-// ringAt sees to a ring at that time, if none is to come before.
-func (h *handovers) ringAt(at time.Time, ring func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.ringLocked(at, ring)
-}
-
 func (h *handovers) ringLocked(at time.Time, ring func()) {
 	if h.timer != nil {
 		if !at.Before(h.at) {
@@ -118,24 +186,25 @@ func (h *handovers) ringLocked(at time.Time, ring func()) {
 	h.timer, h.at = t, at
 }
 
-// next returns this worker's jobs, and whether there may be more; and those of others that are to be looked after. It sees to a
-// ring for what it keeps.
+// next returns this worker's jobs that are to be asked for, and whether there may be more; and those of others that are to be looked
+// after. It sees to a ring for what it keeps.
 func (h *handovers) next(ring func()) (own []int64, unsure bool, others []watched) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := min(len(h.own), handedAtOnce)
-	own, h.own = h.own[:n:n], h.own[n:]
-	unsure, h.unsure = h.unsure, false
 	now := time.Now()
-	if len(h.own) > 0 {
-		h.ringLocked(now, ring)
+	others, h.watched = h.split(h.watched, now, ring)
+	if now.Before(h.rest) {
+		if h.unsure || len(h.put) > 0 {
+			h.ringLocked(h.rest, ring)
+		}
+		return nil, false, others
 	}
+	unsure, h.unsure = h.unsure, false
 	var again []watched
 	again, h.put = h.split(h.put, now, ring)
 	for _, o := range again {
 		own = append(own, o.job)
 	}
-	others, h.watched = h.split(h.watched, now, ring)
 	return own, unsure, others
 }
 
@@ -153,9 +222,9 @@ func (h *handovers) split(all []watched, now time.Time, ring func()) (due, kept 
 	return due, kept
 }
 
-// any says whether there is a job of this worker's to be taken, or may be.
+// any says whether there is a job of this worker's that is not started, or may be.
 func (h *handovers) any() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.unsure || len(h.own)+len(h.put) > 0
+	return h.unsure || h.asking+len(h.answers)+len(h.put) > 0
 }

@@ -91,7 +91,7 @@ func (r *reserving) wish(told, handed bool) error {
 	}
 	q.hands = handed && refused == nil && err == nil
 	if err == nil {
-		q.anew, r.heldAt = false, time.Now()
+		q.anew = false
 	}
 	if refused != nil {
 		q.handAgain = time.Now().Add(cannotBeHanded)
@@ -183,6 +183,7 @@ func (r *reserving) fallAsleep(found int) time.Duration {
 // leave takes the wish back for good: a worker that drains needs no notifications.
 func (r *reserving) leave() {
 	defer r.rise()
+	defer r.handovers.close()
 	if r.end.Err() != nil || r.looking.fails > 0 {
 		r.refuseHanded()
 		return

@@ -23,8 +23,7 @@ const (
 	// announced at about the moment of the poll.
 	missedAfter = time.Second
 
-	// A worker that sleeps turns over now and then, which asks the database at most whether the session of the hands is still there,
-	// and shows that its loop lives.
+	// A worker that sleeps turns over now and then, which asks the database nothing, and shows that its loop lives.
 	idleTurn = 10 * time.Second
 )
 
@@ -45,10 +44,8 @@ type reserving struct {
 	handing  trouble // of the connection for that
 	standing trouble // of looking after what was handed to others
 	taken    []taken
-	takeAt   time.Time // not before
-	heldAt   time.Time // when the session of the hands last answered
-	met      int       // takes in a row that met somebody who looks after a job
-	strict   bool      // the coming pause is for a failure: a ring doesn't end it before troubleStrict
+	met      int  // calls in a row that met somebody who looks after a job
+	strict   bool // the coming pause is for a failure: a ring doesn't end it before troubleStrict
 	quiet    sleepiness
 }
 

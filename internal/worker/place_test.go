@@ -18,6 +18,14 @@ type fakeSeat struct {
 	hearing listen.Hearing
 	said    []string
 	at      []time.Time
+	dropped func() // by Redial; may be nil
+}
+
+func (s *fakeSeat) Redial() {
+	s.say("redial")
+	if s.dropped != nil {
+		s.dropped()
+	}
 }
 
 func (s *fakeSeat) say(what string) {

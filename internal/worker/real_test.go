@@ -55,14 +55,14 @@ func begin(t *testing.T, url string, handlers map[string]queue.Handler, change f
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := queue.New(queue.Config{DB: pool, WorkerID: id, Types: cfg.Types, Hands: conn})
+	store, err := queue.New(queue.Config{DB: pool, WorkerID: id, Types: cfg.Types})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var w *worker.Worker // made below, before the listener runs
 	l, err := listen.New(listen.Config{
-		Handed: func(h listen.Handed) { w.Handed(h) },
-		Bell:   cfg.Bell, Conn: conn, Channel: migrations.DefaultSchema, EchoChannel: cfg.EchoChannel, PollEvery: time.Hour,
+		Hands: func() listen.Hands { return w },
+		Bell:  cfg.Bell, Conn: conn, Channel: migrations.DefaultSchema, EchoChannel: cfg.EchoChannel, PollEvery: time.Hour,
 		FallbackPollEvery: time.Second, Seats: migrations.DefaultSchema, Log: cfg.Log,
 	})
 	if err != nil {

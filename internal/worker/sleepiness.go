@@ -20,9 +20,12 @@ const (
 	busyAsking = busyWithin * 3 / 5
 	fewWakes   = busyWakes / 5
 	longAsking = busyAsking / 6
+	// Where calls take so long that few fill the time, the jobs that are handed over pile up.
+	noTimeLeft = busyWithin * 9 / 10
 	// Idle again: looks have found nothing for this long, with such pauses between them.
 	calmAfter = 20 * time.Millisecond
 	calmPause = 2 * time.Millisecond
+	calmLooks = 8 // or as long as so many take, where that is longer
 	// … or all looks within busyWithin together have found less than this, and the last one less than there are free slots: so few
 	// are better told of one by one, unless to ask for each would take half of what makes it busy: or it would rise and fall asleep for ever.
 	calmJobs   = 60
@@ -66,6 +69,7 @@ type sleepiness struct {
 	found      int           // by looks without the wish, since foundFrom
 	looks      int           // since then
 	looking    time.Duration // for how long
+	look       time.Duration // how long the last call took
 	foundFrom  time.Time
 }
 
@@ -101,7 +105,7 @@ func (q *sleepiness) asked(took time.Duration) {
 	q.window(time.Now())
 	took = min(took, longAsking)
 	q.asking += took
-	q.looks, q.looking = q.looks+1, q.looking+took
+	q.looks, q.looking, q.look = q.looks+1, q.looking+took, took
 }
 
 // window begins to count anew when the time is over.
@@ -120,7 +124,7 @@ func (q *sleepiness) rested(d time.Duration) {
 
 // often says whether jobs come at such a rate that it is cheaper to look for them.
 func (q *sleepiness) often() bool {
-	return q.wakes >= q.pace.busyWakes || q.wakes >= fewWakes && q.asking >= busyAsking
+	return q.wakes >= q.pace.busyWakes || q.wakes >= fewWakes && q.asking >= busyAsking || q.asking >= noTimeLeft
 }
 
 func (q *sleepiness) isBusy() bool {
@@ -147,7 +151,7 @@ func (q *sleepiness) calmDown(found int, now time.Time) time.Duration {
 	if q.emptySince.IsZero() {
 		q.emptySince = now
 	}
-	if q.calm || now.Sub(q.emptySince) >= q.pace.calmAfter {
+	if q.calm || now.Sub(q.emptySince) >= max(q.pace.calmAfter, calmLooks*q.look) {
 		return -1
 	}
 	return calmPause

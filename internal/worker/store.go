@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/jackc/pgx/v5"
+
 	"notifyworker/internal/listen"
 	"notifyworker/internal/queue"
 )
@@ -34,15 +36,20 @@ type Store interface {
 	Barrier(ctx context.Context) (bool, error)
 	Deregister(ctx context.Context) error
 
-	// Take takes jobs that were handed to this worker, and no others; again are those that somebody looks after this very moment.
-	// Let says that one of them is over. Only the loop calls them.
-	Take(ctx context.Context, ids []int64) (taken []queue.Handed, again []int64, err error)
+	// OpenHands has Take use this connection, by which it was heard of what commits hand to this worker; HungUp waits until all is to be
+	// found by Mine that they may have handed it before the connection was closed. Take takes such a job, nil when it is not this worker's;
+	// again says that somebody looks after it this very moment. Only the listener's goroutine calls them.
+	OpenHands(ctx context.Context, conn *pgx.Conn) error
+	HungUp(ctx context.Context) error
+	Take(ctx context.Context, id int64) (taken *queue.Handed, again bool, err error)
+	// Let says that a job that was taken is over.
 	Let(job queue.Handed)
-	// Mine returns all jobs that are RUNNING for this worker.
-	Mine(ctx context.Context) ([]int64, error)
+	// Mine returns all jobs that are RUNNING for this worker, TakeBack makes those of them that it has not taken its own as if they had
+	// been reserved; again are those that somebody looks after this very moment.
+	Mine(ctx context.Context) ([]queue.Own, error)
+	TakeBack(ctx context.Context, ids []int64) (jobs []queue.Job, again []int64, err error)
 	// TakeOver takes over at most n of these jobs, of all when ids is nil: those that were handed to others, and have not been taken.
 	TakeOver(ctx context.Context, ids []int64, n int) ([]queue.Job, error)
-	CloseHands()
 }
 
 // Seat is a place among the few workers of a large fleet that listen, as a listen.Listener has it. Its methods never block.
@@ -50,5 +57,6 @@ type Seat interface {
 	Sit()                    // asks for one; when it is had, the bell rings for listen.Connected
 	Rise()                   // leaves it, or the line for it, to another
 	Fleet(alive int)         // says how large the fleet is: up to listen.Everybody, all listen
+	Redial()                 // gives up the connection for another, at which commits hand jobs no more until they are told of it
 	Hearing() listen.Hearing // while it answers listen.Listening after Sit, there was no gap since that ring
 }

@@ -25,7 +25,7 @@ func TestAJobThatAnotherWorkerLetsLieIsTakenOverAfterItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := beginHanded(t, handle(ok), nil)
 		id := x.stray()
-		x.w.Handed(listen.Handed{Worker: "another", Job: id})
+		x.heard("another", id)
 		pass(takeOverAfter - time.Millisecond)
 		if n := x.count("TakeOver"); n != 0 {
 			t.Errorf("it looked %d times before its time", n)
@@ -76,7 +76,7 @@ func TestWhatCannotBeTakenOverForNowIsTakenOverLater(t *testing.T) {
 		for range 7 {
 			id := x.stray()
 			ids = append(ids, id)
-			x.w.Handed(listen.Handed{Worker: "another", Job: id})
+			x.heard("another", id)
 		}
 		fails := 3
 		x.setFail(func(method string) error {
@@ -109,7 +109,7 @@ func TestTheLeaseOfAnothersHandedJobIsKnownWithoutALook(t *testing.T) {
 			x.mu.Lock()
 			x.rows[id].elsewhere = false
 			x.mu.Unlock()
-			x.w.Handed(listen.Handed{Worker: "another", Job: id})
+			x.heard("another", id)
 			pass(9 * time.Second)
 			x.wantCompleted(t, id)
 		}
@@ -129,7 +129,7 @@ func TestEveryPlaceInTheLineComesWithinATenthOfASecond(t *testing.T) {
 		for owner := "another"; len(met) < 7; owner += "x" {
 			met[x.w.standsBy(listen.Handed{Worker: owner, Job: 1})] = true
 			id := x.stray()
-			x.w.Handed(listen.Handed{Worker: owner, Job: id})
+			x.heard(owner, id)
 			pass(100 * time.Millisecond)
 			x.wantCompleted(t, id)
 		}

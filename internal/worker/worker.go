@@ -26,7 +26,7 @@ type Config struct {
 	// Seat is where this worker listens. Nil: it always does.
 	Seat Seat
 
-	// TakesHanded is for a listener that calls Handed, and a Store with a connection for hands: commits hand this worker jobs.
+	// TakesHanded is for a listener whose Hands are this worker: commits hand it jobs.
 	TakesHanded bool
 
 	// Polling is for a bell that nobody but a clock rings: the worker looks when it rings, asks for no notifications, and
@@ -172,7 +172,6 @@ func (w *Worker) Run(stop, end context.Context) error {
 	err := w.drain(end)
 	halt()
 	parts.Wait()
-	w.store.CloseHands()
 	if err == nil {
 		handlers.Wait()
 	}

@@ -1,6 +1,6 @@
 -- mine: what is RUNNING for this worker. One whose lease has ended is left to be rescued.
--- $1 worker        returns: ids
+-- $1 worker        returns: ids and lock tokens
 -- locks: nothing. Lives from jobs_lease_idx.
-SELECT j.id FROM :"schema".jobs j
+SELECT j.id, j.lock_token::text FROM :"schema".jobs j
  WHERE j.status = 'RUNNING' AND j.lease_expires_at > clock_timestamp() AND j.worker_id = $1::text::uuid
  ORDER BY j.id LIMIT 20000
