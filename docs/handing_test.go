@@ -35,7 +35,7 @@ func (h house) deniedHands(conn *pgx.Conn) {
 		`SELECT :"schema".announce('t', NULL, NULL, NULL)`, `SELECT :"schema".channel()`, `SELECT :"schema".somebody_sleeps()`,
 		`SELECT :"schema".hand_over(1)`, `SELECT :"schema".is_whole(gen_random_uuid(), 'c', '{}', 0, false, 1)`,
 		`SELECT :"schema".handed_key(gen_random_uuid())`, `SELECT :"schema".taken_key(1)`,
-		`SELECT * FROM :"schema".take('{1}', gen_random_uuid())`, `SELECT * FROM :"schema".take_over(1, '{1}', gen_random_uuid(), 1000)`,
+		`SELECT * FROM :"schema".take_back('{1}', gen_random_uuid(), 1000)`, `SELECT * FROM :"schema".take_over(1, '{1}', gen_random_uuid(), 1000)`,
 		`UPDATE :"schema".workers SET hands = NULL`,
 		`CREATE TEMP TABLE jobs (id bigint, status text, run_after timestamptz);
 		 CREATE TRIGGER mine AFTER INSERT ON pg_temp.jobs FOR EACH ROW EXECUTE FUNCTION :"schema".announce_work()`,
@@ -47,6 +47,9 @@ func (h house) handing(t *testing.T) {
 	h.t = t
 	const workerA, workerB = "aaaaaaaa-0000-4000-8000-00000000000a", "bbbbbbbb-0000-4000-8000-00000000000b"
 	api, sleeper, other := h.login("api"), h.store(workerA), h.store(workerB)
+	if err := sleeper.OpenHands(t.Context(), h.login("notifyworker_worker")); err != nil {
+		t.Fatal(err)
+	}
 	if err := sleeper.Register(t.Context(), queue.WorkerInfo{Host: "h", PID: 1, Version: "v", Slots: 4}); err != nil {
 		t.Fatal(err)
 	}
@@ -66,10 +69,18 @@ func (h house) handing(t *testing.T) {
 		if err != nil || len(mine) != i+1 {
 			t.Fatalf("%s: %d jobs are handed over, %v, want %d", sql, len(mine), err, i+1)
 		}
-		ids = mine
+		ids = ids[:0]
+		for _, m := range mine {
+			ids = append(ids, m.ID)
+		}
 	}
-	if taken, _, err := sleeper.Take(t.Context(), ids[1:]); err != nil || len(taken) != len(ids)-1 {
-		t.Errorf("took %+v of %d, %v", taken, ids[1:], err)
+	for _, id := range ids[2:] {
+		if taken, again, err := sleeper.Take(t.Context(), id); err != nil || again || taken == nil {
+			t.Errorf("took %+v of job %d, again %v, %v", taken, id, again, err)
+		}
+	}
+	if js, again, err := sleeper.TakeBack(t.Context(), ids[1:2]); err != nil || len(again) > 0 || len(js) != 1 {
+		t.Errorf("took back %+v of job %d, again %d, %v", js, ids[1], again, err)
 	}
 	if js, err := other.TakeOver(t.Context(), ids, len(ids)); err != nil || len(js) != 1 || js[0].ID != ids[0] {
 		t.Errorf("took over %+v of %d, %v", js, ids, err)

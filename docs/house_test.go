@@ -89,7 +89,7 @@ func (h house) denied(conn *pgx.Conn, statements ...string) {
 	}
 }
 
-// store is a Store of the worker's role, which commits can hand jobs to.
+// store is a Store of the worker's role.
 func (h house) store(id string) *queue.Store {
 	h.t.Helper()
 	cfg, err := pgxpool.ParseConfig(h.server.SocketURL("postgres"))
@@ -102,11 +102,10 @@ func (h house) store(id string) *queue.Store {
 		h.t.Fatal(err)
 	}
 	h.t.Cleanup(pool.Close)
-	s, err := queue.New(queue.Config{DB: pool, WorkerID: id, Schema: h.schema, Hands: cfg.ConnConfig})
+	s, err := queue.New(queue.Config{DB: pool, WorkerID: id, Schema: h.schema})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.t.Cleanup(s.CloseHands)
 	return s
 }
 

@@ -127,7 +127,7 @@ func TestAWorkerShowsWhatBecomesOfItsDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ended bool
-	if err := admin.QueryRow(t.Context(), `SELECT bool_and(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name LIKE 'notifyworker%' AND query LIKE '%pg_listening_channels%'`).Scan(&ended); err != nil || !ended {
+	if err := admin.QueryRow(t.Context(), `SELECT bool_and(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'notifyworker listen'`).Scan(&ended); err != nil || !ended {
 		t.Fatalf("the listener's session is not to be found: %v", err)
 	}
 	shows(t, at+"/metrics", http.StatusOK, "notifyworker_listener_connects_total"+db+" 2\n", `state="listening"} 1`)

@@ -203,7 +203,7 @@ func TestB25AFrozenListenerDoesNotStopTheNotifyingServer(t *testing.T) {
 	r.until(60*time.Second, "the queue is drained", "SELECT pg_notification_queue_usage() < 0.0001")
 	q.kill() // the thawed one works on alone
 	// A job that is handed to a dead process before the server knows waits for its lease.
-	r.until(10*time.Second, "the server knows that it is gone", "SELECT count(*) <= 1 FROM pg_stat_activity WHERE application_name = 'notifyworker hands'")
+	r.until(10*time.Second, "the server knows that it is gone", "SELECT count(*) <= 1 FROM pg_stat_activity WHERE application_name = 'notifyworker listen'")
 	took := r.pickUp(20*time.Second, "c", "after")
 	atMost(t, "a recomputation by the thawed worker", took, 3*time.Second)
 	r.settle(10 * time.Second)

@@ -46,7 +46,7 @@ func (r *run) workHere(ctx context.Context, c *contender) error {
 	var w *worker.Worker // made below, before the listener runs
 	lc.Turn = func(key string) time.Duration { return w.Turn(key) }
 	lc.Moved = func() { w.Moved() }
-	lc.Hands = func() listen.Hands { return w }
+	lc.Hands, lc.OpenHands = func() listen.Hands { return w }, store.OpenHands
 	listener, err := listen.New(lc)
 	if err != nil {
 		return err

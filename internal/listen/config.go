@@ -46,6 +46,10 @@ type Config struct {
 	// Hands returns who takes what commits hand to this process; it is asked when Run begins. Nil: that a job was handed over is taken
 	// for a hint to look.
 	Hands func() Hands
+	// OpenHands is called with each connection on which LISTEN stands, before the bell rings for it. The connection is the callee's to use
+	// in this call, and whenever Hands is called until the next one. Whoever is not sure what an answer belongs to, closes it. Nil: nobody
+	// needs it.
+	OpenHands func(ctx context.Context, conn *pgx.Conn) error
 
 	PollEvery         time.Duration // the net: how often the bell rings unasked; 0 means 30s, or 1s when PollingOnly
 	FallbackPollEvery time.Duration // the same while notifications can't be had, if shorter; 0 means 1s

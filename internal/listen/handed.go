@@ -9,12 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Hands takes what commits hand to this process, on the very connection that hears of it. All its methods are called by the goroutine
-// that reads that connection, so none may take long, and no notification is read meanwhile.
+// Hands takes what commits hand to this process. Its methods are called by the goroutine that reads the listening connection, so they may
+// use it, see Config.OpenHands; none may take long, since no notification is read meanwhile.
 type Hands interface {
-	// Open is called with each connection on which LISTEN stands, before the bell rings for it. The connection is the callee's to
-	// use in this call, and in those of Handed until the next Open. Whoever can't say what it was asked there for sure, closes it.
-	Open(ctx context.Context, conn *pgx.Conn)
 	// Handed is called when a commit has handed a job to a worker, this one or another.
 	Handed(ctx context.Context, h Handed)
 	// HungUp is called when the connection was given up to be in reserve: what was handed over at that moment has not been heard of.
@@ -62,6 +59,16 @@ func (l *Listener) handed(ctx context.Context, payload string) bool {
 		runtime.Gosched() // who waits for the bell goes first: it has a job to start
 	}
 	return ok
+}
+
+// open lends the hands a new connection.
+func (l *Listener) open(ctx context.Context, conn *pgx.Conn) {
+	if l.cfg.OpenHands == nil {
+		return
+	}
+	if err := l.cfg.OpenHands(ctx, conn); err != nil {
+		l.cfg.Log.Debug().Err(err).Msg("jobs can't be taken by this connection")
+	}
 }
 
 // hungUp tells it.

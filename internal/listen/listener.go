@@ -170,8 +170,8 @@ func (h handler) HandleBacklog(ctx context.Context, _ string, conn *pgx.Conn) er
 		l.cut(conn)
 		return fmt.Errorf("ask whether LISTEN stands: %w", err)
 	}
-	if l.hands != nil && check.listening {
-		l.hands.Open(ctx, conn)
+	if check.listening {
+		l.open(ctx, conn)
 	}
 	_ = conn.PgConn().Conn().SetDeadline(time.Time{})
 	l.established(ctx, conn, check)

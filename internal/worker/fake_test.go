@@ -15,7 +15,6 @@ import (
 	"notifyworker/internal/listen"
 	"notifyworker/internal/queue"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 )
@@ -260,8 +259,6 @@ func (f *fakeStore) TakeBack(ctx context.Context, ids []int64) (out []queue.Job,
 
 // asked is how many calls were made to have jobs that were handed over.
 func (f *fakeStore) asked() int { return f.count("Take") + f.count("TakeBack") }
-
-func (f *fakeStore) OpenHands(context.Context, *pgx.Conn) error { return nil }
 
 func (f *fakeStore) HungUp(ctx context.Context) error { return f.call(ctx, "HungUp") }
 

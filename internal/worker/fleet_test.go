@@ -97,7 +97,7 @@ func (f *fleet) join(seats string, slots int, handler queue.HandlerFunc) *member
 	conn.RuntimeParams["application_name"] = "notifyworker listen"
 	l, err := listen.New(listen.Config{
 		Bell: bell, Conn: conn, Channel: migrations.DefaultSchema, EchoChannel: listen.EchoChannel(id), Seats: seats,
-		Turn: func(key string) time.Duration { return w.Turn(key) }, Moved: func() { w.Moved() }, Hands: func() listen.Hands { return w }, Log: zerolog.Nop(),
+		Turn: func(key string) time.Duration { return w.Turn(key) }, Moved: func() { w.Moved() }, Hands: func() listen.Hands { return w }, OpenHands: store.OpenHands, Log: zerolog.Nop(),
 	})
 	if err != nil {
 		f.tb.Fatal(err)

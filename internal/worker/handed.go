@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"notifyworker/internal/listen"
 	"notifyworker/internal/queue"
 )
@@ -38,13 +36,6 @@ const (
 )
 
 var errNoSlot = errors.New("handed over when no slot was free")
-
-// Open takes note of the connection that hears of jobs from now on. See listen.Hands.
-func (w *Worker) Open(ctx context.Context, conn *pgx.Conn) {
-	if err := w.store.OpenHands(ctx, conn); err != nil {
-		w.log.Debug().Err(err).Msg("jobs can't be taken by this connection")
-	}
-}
 
 // HungUp has the loop ask for what this worker was handed at the last moment.
 func (w *Worker) HungUp(ctx context.Context) {

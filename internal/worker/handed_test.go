@@ -184,11 +184,6 @@ func TestNothingOfABurstThatIsHandedOverIsForgotten(t *testing.T) {
 	}
 }
 
-// The wish is taken back, and a commit that had seen it comes after that; then the stop.
-// Two look after a job, each at its time; with all others in front of it a worker lets it be.
-// More lie there than there are slots: what is not had is looked after again.
-// After an error the session is another one, whose key commits have to be told.
-// Nobody tells a worker that sleeps that the session of the hands has ended.
 func TestAHandedJobIsNotStartedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		starts := 0

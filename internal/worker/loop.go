@@ -41,7 +41,7 @@ type reserving struct {
 	dozing   trouble // of the calls that lead to sleep
 	poison   trouble
 	taking   trouble // of taking what was handed over
-	handing  trouble // of the connection for that
+	handing  trouble // of being handed jobs
 	standing trouble // of looking after what was handed to others
 	taken    []taken
 	met      int  // calls in a row that met somebody who looks after a job

@@ -61,8 +61,8 @@ func begin(t *testing.T, url string, handlers map[string]queue.Handler, change f
 	}
 	var w *worker.Worker // made below, before the listener runs
 	l, err := listen.New(listen.Config{
-		Hands: func() listen.Hands { return w },
-		Bell:  cfg.Bell, Conn: conn, Channel: migrations.DefaultSchema, EchoChannel: cfg.EchoChannel, PollEvery: time.Hour,
+		Hands: func() listen.Hands { return w }, OpenHands: store.OpenHands,
+		Bell: cfg.Bell, Conn: conn, Channel: migrations.DefaultSchema, EchoChannel: cfg.EchoChannel, PollEvery: time.Hour,
 		FallbackPollEvery: time.Second, Seats: migrations.DefaultSchema, Log: cfg.Log,
 	})
 	if err != nil {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/jackc/pgx/v5"
-
 	"notifyworker/internal/listen"
 	"notifyworker/internal/queue"
 )
@@ -36,12 +34,11 @@ type Store interface {
 	Barrier(ctx context.Context) (bool, error)
 	Deregister(ctx context.Context) error
 
-	// OpenHands has Take use this connection, by which it was heard of what commits hand to this worker; HungUp waits until all is to be
-	// found by Mine that they may have handed it before the connection was closed. Take takes such a job, nil when it is not this worker's;
-	// again says that somebody looks after it this very moment. Only the listener's goroutine calls them.
-	OpenHands(ctx context.Context, conn *pgx.Conn) error
-	HungUp(ctx context.Context) error
+	// Take takes a job that was handed to this worker, on the connection that has heard of it; nil when it is not this worker's; again says
+	// that somebody looks after it this very moment. HungUp waits until all is to be found by Mine that commits may have handed this worker
+	// before that connection was closed. Only the listener's goroutine calls them.
 	Take(ctx context.Context, id int64) (taken *queue.Handed, again bool, err error)
+	HungUp(ctx context.Context) error
 	// Let says that a job that was taken is over.
 	Let(job queue.Handed)
 	// Mine returns all jobs that are RUNNING for this worker, TakeBack makes those of them that it has not taken its own as if they had
