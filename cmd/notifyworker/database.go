@@ -16,6 +16,9 @@ import (
 	"notifyworker/triggers"
 )
 
+// applicationName is what the server calls our sessions, where the URL gives them no name.
+const applicationName = "notifyworker"
+
 // database are the flags of every subcommand that needs one.
 type database struct {
 	DatabaseURL []string `env:"DATABASE_URL" sep:"none" placeholder:"URL" help:"PostgreSQL to work on: postgres://user:password@host:5432/database. run, migrate and stats take several, with blanks between them; may be repeated."`
@@ -56,7 +59,7 @@ func parseURL(name, text string) (*pgx.ConnConfig, error) {
 		return nil, fmt.Errorf("%s can't be read: %w; write postgres://user:password@host:5432/database and %%-encode special characters of the password", name, err)
 	}
 	if _, set := c.RuntimeParams["application_name"]; !set {
-		c.RuntimeParams["application_name"] = "notifyworker"
+		c.RuntimeParams["application_name"] = applicationName
 	}
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = 10 * time.Second

@@ -34,6 +34,9 @@ func (s workerSettings) work(stop, end context.Context, on shard, watch *observe
 	defer closePool(pool)
 	id := newUUID()
 	ears := on.listenConn.Copy()
+	if ears.RuntimeParams["application_name"] == applicationName {
+		ears.RuntimeParams["application_name"] += " listen"
+	}
 	sent.By(ears)
 	store, err := queue.New(queue.Config{DB: pool, Schema: s.schema, WorkerID: id, Types: s.types, MaxIDs: s.maxIDs})
 	if err != nil {

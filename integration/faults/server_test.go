@@ -86,7 +86,7 @@ func TestBackendsTerminatedUnderLoadLoseNothing(t *testing.T) {
 	}
 	load := r.clients(4, 6, 10*time.Millisecond)
 	const victims = `SELECT count(pg_terminate_backend(pid)) > 0 FROM (SELECT pid FROM pg_stat_activity
-		WHERE datname = current_database() AND application_name = 'notifyworker' ORDER BY random() LIMIT $1) x`
+		WHERE datname = current_database() AND application_name IN ('notifyworker', 'notifyworker listen') ORDER BY random() LIMIT $1) x`
 	n := 0
 	for end := time.Now().Add(long(8 * time.Second)); time.Now().Before(end); n++ {
 		time.Sleep(time.Duration(20+rand.IntN(150)) * time.Millisecond) // the fault itself: a random moment
@@ -108,7 +108,7 @@ func TestB36ATableLockedForAWhileStopsNothingForLongerThanItself(t *testing.T) {
 	p := r.worker("--lease=2s")
 	r.pickUp(10*time.Second, "c", "before")
 	sessions := func() int {
-		return ask[int](r, "SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'notifyworker'")
+		return ask[int](r, "SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND application_name IN ('notifyworker', 'notifyworker listen')")
 	}
 	// A client is in the midst of an enqueue when the lock comes: its ids wait in the table's queue, too.
 	tx, err := r.db.Begin(context.Background())
