@@ -96,7 +96,6 @@ COMMENT ON FUNCTION :"schema".is_whole IS 'Internal: whether a PRICE_REFRESH can
 -- returns: the jobs as reserve does; those that somebody else has by now are not among them. One with lock_token NULL can't be had this
 --          very moment, since somebody looks after it, or a session of the worker's is about to end: ask again
 -- locks, for each job: taken (tried); its row (passing over a locked one)
-DROP FUNCTION IF EXISTS :"schema".take(bigint[], uuid, bigint[]);
 CREATE OR REPLACE FUNCTION :"schema".take_back(p_ids bigint[], p_worker uuid, p_lease_ms integer, p_leases jsonb DEFAULT '{}')
     RETURNS TABLE (id bigint, tenant_id uuid, type text, operated_by uuid, config jsonb, trace_id text, catalog_id text,
                    product_count integer, lock_token uuid, attempts integer, max_attempts integer, created_at timestamptz,
