@@ -25,7 +25,7 @@ GRANT EXECUTE ON FUNCTION :"schema".enqueue_price_refresh, :"schema".enqueue_pri
                           :"schema".enqueue_job
    TO notifyworker_client;
 GRANT EXECUTE ON FUNCTION :"schema".add_price_refresh, :"schema".check_request, :"schema".check_catalog_id,
-                          :"schema".check_product_ids, :"schema".check_full, :"schema".catalog_stripe, :"schema".take_creating,
+                          :"schema".check_product_ids, :"schema".check_full, :"schema".catalog_stripe,
                           :"schema".job_is_sound, :"schema".addition_is_sound, :"schema".broken_rule
    TO notifyworker_client;
 GRANT SELECT (id, tenant_id, type, catalog_id, status) ON :"schema".jobs TO notifyworker_client;

@@ -202,13 +202,6 @@ func TestAMarkedAdditionOfATenantThatIsNotThereIsRefused(t *testing.T) {
 	}
 }
 
-// neighbour is a catalog of the same lock stripe.
-func (tb *table) neighbour(catalog string) string {
-	tb.t.Helper()
-	return one[string](tb, `SELECT c FROM (SELECT 'n' || g AS c FROM generate_series(1, 100000) g) x
-		WHERE notifyworker.catalog_stripe($2, c) = notifyworker.catalog_stripe($2, $1) LIMIT 1`, catalog, queue.DefaultTenant)
-}
-
 func TestCatalogsOfOneStripeCostEachOtherASuccessorAndNothingElse(t *testing.T) {
 	tb := newTable(t, queue.Config{})
 	near := tb.neighbour("c")
@@ -228,28 +221,6 @@ func TestCatalogsOfOneStripeCostEachOtherASuccessorAndNothingElse(t *testing.T) 
 	tb.commit(client)
 	tb.complete(tb.reserveOne())
 	tb.sound()
-}
-
-// A plain INSERT that could not get "creating", because of a neighbour, is the one thing that an enqueue may still meet on the
-// unique index. It waits, as the INSERT would, and joins.
-func TestAnEnqueueThatMeetsAPlainInsertOnTheIndexJoinsIt(t *testing.T) {
-	for _, end := range []string{"COMMIT", "ROLLBACK"} {
-		tb := newTable(t, queue.Config{})
-		near, other := tb.begin(readCommitted), tb.begin(readCommitted)
-		tb.run(near, `SELECT notifyworker.enqueue_price_refresh($1, '["n1"]')`, tb.neighbour("c"))
-		tb.run(other, `INSERT INTO notifyworker.jobs (type, config) VALUES ('PRICE_REFRESH', '{"catalogId": "c", "productIds": ["p1"]}')`)
-		tb.run(near, `ROLLBACK`)
-		ended := tb.later(tb.db.Conn(t), `SELECT notifyworker.enqueue_price_refresh('c', '["p2"]')`)
-		tb.run(other, end)
-		if err := ended(); err != nil {
-			t.Fatalf("%s: %v", end, err)
-		}
-		want := map[string]string{"COMMIT": `["p1", "p2"]`, "ROLLBACK": `["p2"]`}[end]
-		if j := tb.reserveOne(); tb.ids(j.ID) != want {
-			t.Errorf("%s: got %s, want %s", end, tb.ids(j.ID), want)
-		}
-		tb.sound()
-	}
 }
 
 func TestManyCatalogsInOneTransactionFitIntoTheLockTable(t *testing.T) {

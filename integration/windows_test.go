@@ -81,28 +81,51 @@ func TestAnEnqueueLooksAgainWhenItMayCreateTheJob(t *testing.T) {
 	}
 }
 
-// A plain INSERT that can't get "creating", since somebody has it for another catalog of the stripe, is open when a replay
-// looks: it sees nothing and makes its job PENDING, which waits on the index, as is said in the page about the protocol, and
-// is merged instead of failing with 23505.
+// An enqueue has "creating" and is about to insert the job, and a plain INSERT comes between: it can't get "creating", and is the one
+// thing that an enqueue may still meet on the unique index. It waits, as the INSERT would, and joins.
+func TestAnEnqueueThatMeetsAPlainInsertOnTheIndexJoinsIt(t *testing.T) {
+	for _, end := range []string{"COMMIT", "ROLLBACK"} {
+		tb := newTable(t, queue.Config{})
+		tb.pauseAfter("add_price_refresh", "mark := NOT first;")
+		tb.overtaken(enqueueC, `["added"]`)(end)
+		want := map[string]string{"COMMIT": `["plain", "added"]`, "ROLLBACK": `["added"]`}[end]
+		if j := tb.reserveOne(); tb.ids(j.ID) != want {
+			t.Errorf("%s: got %s, want %s", end, tb.ids(j.ID), want)
+		}
+		tb.sound()
+	}
+}
+
+// So does a replay that is about to make its job PENDING: it waits, and is merged instead of failing with 23505.
 func TestAReplayThatMeetsAPlainInsertIsMerged(t *testing.T) {
 	tb := newTable(t, queue.Config{})
 	dead := tb.enqueue("c", `["p1"]`)
 	tb.exec(`SELECT notifyworker.cancel($1)`, dead)
 	tb.exec(`DELETE FROM notifyworker.jobs WHERE successor`)
-	neighbour := one[string](tb, `SELECT 'n' || i FROM generate_series(1, 100000) i, (VALUES ('00000000-0000-0000-0000-000000000000'::uuid)) v(tenant)
-		WHERE notifyworker.catalog_stripe(tenant, 'n' || i) = notifyworker.catalog_stripe(tenant, 'c') LIMIT 1`)
-	creator, raw, replayer := tb.begin("READ COMMITTED"), tb.begin("READ COMMITTED"), tb.db.Conn(t)
-	tb.run(creator, `SELECT notifyworker.enqueue_price_refresh($1, '["q1"]')`, neighbour)
-	tb.run(raw, `INSERT INTO notifyworker.jobs (type, config) VALUES ('PRICE_REFRESH', '{"catalogId": "c", "productIds": ["p2"]}')`)
-	tb.commit(creator)
-	over := doing(replayer, `SELECT notifyworker.replay($1)`, dead)
-	pgtest.WaitBlocked(t, tb.db.Conn(t), replayer.PgConn().PID())
-	tb.commit(raw)
-	tb.soon(over, "the replay")
+	tb.pauseAfter("requeue", "may_return(a.tenant_id, a.catalog_id, p_cause = 'replayed') THEN")
+	tb.overtaken(`SELECT notifyworker.replay($1)`, dead)("COMMIT")
 	if into := tb.into(dead); into == 0 || tb.status(dead) != "COMPLETED" {
 		t.Errorf("the replayed job is %s, merged into %d", tb.status(dead), into)
 	}
 	tb.sound()
+}
+
+// overtaken lets a plain INSERT of catalog c come between a call's two steps. The call then waits for it, until end does.
+func (tb *table) overtaken(call string, args ...any) (end func(how string)) {
+	tb.t.Helper()
+	gate, plain, caller := tb.begin(readCommitted), tb.hurried(tb.begin(readCommitted)), tb.db.Conn(tb.t)
+	tb.run(gate, `SELECT pg_advisory_xact_lock(1)`)
+	tb.run(caller, `SET test.pause = 'on'`)
+	over := doing(caller, call, args...)
+	pgtest.WaitBlocked(tb.t, tb.db.Conn(tb.t), caller.PgConn().PID())
+	tb.run(plain, plainC)
+	tb.commit(gate)
+	pgtest.WaitBlocked(tb.t, tb.db.Conn(tb.t), caller.PgConn().PID())
+	return func(how string) {
+		tb.t.Helper()
+		tb.run(plain, how)
+		tb.soon(over, "the call")
+	}
 }
 
 // A replay has looked, and seen that nothing waits: until it has written, nobody else may return a job of the catalog.

@@ -3,6 +3,8 @@
 -- All are in the two-integer key space, class first. Transaction locks:
 --   1853292545  catalog   shared by who adds to a catalog's PENDING work, tried exclusively by who takes or returns it
 --   1853292546  creating  tried by who inserts a catalog's first PENDING job
+--   1853292552  beside    shared by a plain write that could not get "creating" and goes on without. Who has got "creating" asks whether
+--               it is free: tries it exclusively, and lets it go in the same expression. So only that is no transaction lock
 --   1853292547  barrier   shared by a notifying commit from its deferred trigger to its end; see notify.sql
 --   1853292548  admission of the recompute engine; see the engine's files
 -- Three more are of handing over, see hand_over.sql; workers hold two of them for longer than a transaction:

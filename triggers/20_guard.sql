@@ -50,8 +50,10 @@ COMMENT ON FUNCTION :"schema".check_full IS 'Raises 22023 with a hint unless con
 -- statement, at a cost that grows with its length, and for nearly all statements it is false.
 
 -- guard_price_refresh: before a PRICE_REFRESH is inserted or becomes PENDING.
--- locks: catalog (shared), creating (tried): so a raw INSERT or UPDATE is in the protocol, and an enqueue that meets it does
--- not wait for it on the unique index. Generated columns are still NULL here: the key comes from config.
+-- locks: catalog (shared), creating (tried), else beside (shared; waits only for the instant in which somebody asks for it): so a raw
+-- INSERT or UPDATE is in the protocol, and an enqueue that comes later does not wait for it on the unique index. Why "creating" was
+-- missed makes no difference: another first job of the stripe is open, or who had it lets go of its row a moment before its advisory
+-- locks. Generated columns are still NULL here: the key comes from config.
 CREATE OR REPLACE FUNCTION :"schema".guard_price_refresh() RETURNS trigger
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 DECLARE
@@ -76,9 +78,8 @@ BEGIN
     IF NEW.status = 'PENDING' THEN
         stripe := catalog_stripe(NEW.tenant_id, NEW.config ->> 'catalogId');
         PERFORM pg_advisory_xact_lock_shared(1853292545, stripe);
-        IF NOT pg_try_advisory_xact_lock(1853292546, stripe)
-           AND coalesce(current_setting('notifyworker.creating_missed', true), '') NOT IN ('once', 'often') THEN
-            PERFORM set_config('notifyworker.creating_missed', 'once', true);
+        IF NOT pg_try_advisory_xact_lock(1853292546, stripe) THEN
+            PERFORM pg_advisory_xact_lock_shared(1853292552, stripe);
         END IF;
     END IF;
     RETURN NEW;
@@ -91,45 +92,6 @@ CREATE OR REPLACE TRIGGER jobs_guard_insert BEFORE INSERT ON :"schema".jobs
 CREATE OR REPLACE TRIGGER jobs_guard_pending BEFORE UPDATE OF status ON :"schema".jobs
     FOR EACH ROW WHEN (NEW.status = 'PENDING')
     EXECUTE FUNCTION :"schema".guard_price_refresh();
-
--- take_creating: the lock "creating" of a stripe, for who has missed it once in this transaction.
--- locks: creating. Who ended lets go of his row a moment before his advisory locks, so it is waited for, for 50 ms at most
---        and once a transaction: another catalog of the stripe may be why it can't be had.
-CREATE OR REPLACE FUNCTION :"schema".take_creating(stripe integer) RETURNS void
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET lock_timeout = '50ms' AS $$
-BEGIN
-    IF NOT pg_try_advisory_xact_lock(1853292546, stripe) AND current_setting('notifyworker.creating_missed', true) = 'once' THEN
-        BEGIN
-            PERFORM pg_advisory_xact_lock(1853292546, stripe);
-        EXCEPTION WHEN lock_not_available THEN
-            PERFORM set_config('notifyworker.creating_missed', 'often', true);
-        END;
-    END IF;
-END $$;
-COMMENT ON FUNCTION :"schema".take_creating IS 'Internal: waits a moment for the lock that guard_price_refresh could not get.';
-
--- guard_price_refresh_again: somebody else's first job was open when this raw INSERT or UPDATE began, which has then waited
--- for it on the unique index, and that one was rolled back. Now it is this transaction whose first job is open: without
--- "creating", the next enqueue would wait for it.
--- locks: see take_creating
-CREATE OR REPLACE FUNCTION :"schema".guard_price_refresh_again() RETURNS trigger
-    LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
-BEGIN
-    IF current_setting('notifyworker.creating_missed', true) IN ('once', 'often')
-       AND NEW.type = 'PRICE_REFRESH' AND NEW.status = 'PENDING'
-       AND OLD.status IS DISTINCT FROM 'PENDING' AND NOT (TG_OP = 'INSERT' AND NEW.successor) THEN
-        PERFORM take_creating(catalog_stripe(NEW.tenant_id, NEW.catalog_id));
-    END IF;
-    RETURN NULL;
-END $$;
-COMMENT ON FUNCTION :"schema".guard_price_refresh_again IS 'Trigger: takes the lock that guard_price_refresh could not get before the row was written.';
-
-CREATE OR REPLACE TRIGGER jobs_guard_insert_again AFTER INSERT ON :"schema".jobs
-    FOR EACH ROW WHEN (NEW.type = 'PRICE_REFRESH')
-    EXECUTE FUNCTION :"schema".guard_price_refresh_again();
-CREATE OR REPLACE TRIGGER jobs_guard_pending_again AFTER UPDATE OF status ON :"schema".jobs
-    FOR EACH ROW WHEN (NEW.status = 'PENDING')
-    EXECUTE FUNCTION :"schema".guard_price_refresh_again();
 
 -- freeze_job: inputs don't change once a job is reserved, and a waiting PRICE_REFRESH stays with its catalog, or the
 -- additions that joined it would belong to no job. While it waits, its ids may be changed to what could be inserted.

@@ -2,14 +2,14 @@
 
 -- add_price_refresh: ids that are to be recomputed join the catalog's waiting job, or become it.
 -- returns: the waiting job's id, and whether the ids joined a job that was waiting already
--- locks, in this order: catalog (shared; waits only for the short transactions of workers), creating (tried); none in a
---        REPEATABLE READ or SERIALIZABLE transaction
+-- locks, in this order: catalog (shared; waits only for the short transactions of workers), creating (tried), beside (tried, and
+--        let go at once); none in a REPEATABLE READ or SERIALIZABLE transaction
 --
 -- A PENDING job is visible: an addition is appended; the shared lock keeps every reservation of that job from being "quiet"
 -- until we commit, so either that job or its successor is PENDING when the addition becomes visible. None is visible and
 -- "creating" is ours, and none is visible then either: the job is inserted. The second look is younger than the lock: the job
 -- of who had it before may be committed, and be under a cancel by a client whose transaction stays open; an INSERT would wait
--- for that one. None is visible and somebody else's first insert is still open: a marked
+-- for that one. None is visible and somebody else's first insert is still open, be it a plain one "beside": a marked
 -- addition is appended, which needs no waiting job, under an id that is taken from jobs' sequence now, so that every caller
 -- gets an id that it will find. A REPEATABLE READ or SERIALIZABLE snapshot may be older than the lock: there nothing is
 -- looked at, nothing locked, and every addition is marked.
@@ -22,7 +22,7 @@ DECLARE
     stripe constant integer := catalog_stripe(p_tenant, p_catalog);
     n      constant integer := jsonb_array_length(p_ids);
     mark   boolean := current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted');
-    first  boolean := false; -- "creating" is ours
+    first  boolean := false; -- "creating" is ours, and nobody was beside us
     vain   integer := 0;
 BEGIN
     joined := false;
@@ -36,7 +36,8 @@ BEGIN
             joined := true;
             EXIT;
         ELSIF NOT first THEN
-            first := pg_try_advisory_xact_lock(1853292546, stripe);
+            first := pg_try_advisory_xact_lock(1853292546, stripe)
+                     AND pg_try_advisory_lock(1853292552, stripe) AND pg_advisory_unlock(1853292552, stripe);
             mark := NOT first;
             CONTINUE; -- look again, or go on to append
         END IF;

@@ -112,7 +112,8 @@ COMMENT ON FUNCTION :"schema".check_updated IS 'Internal: raises 09000 for an UP
 -- Lock first, look second: two statements, so that the second one's snapshot is younger than the lock.
 -- A worker's transaction is this call, and takes the catalog alone. A client's (a replay) may stay open for as long as it
 -- likes, so it goes the way of a first enqueue, which holds up nobody.
--- locks: catalog (tried, exclusive), or for a client catalog (shared; waits only for workers), creating (tried)
+-- locks: catalog (tried, exclusive), or for a client catalog (shared; waits only for workers), creating (tried), beside (tried, and let
+--        go at once)
 CREATE OR REPLACE FUNCTION :"schema".may_return(p_tenant uuid, p_catalog text, p_client boolean) RETURNS boolean
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
 DECLARE
@@ -123,7 +124,8 @@ BEGIN
     END IF;
     IF p_client THEN
         PERFORM pg_advisory_xact_lock_shared(1853292545, stripe);
-        IF NOT pg_try_advisory_xact_lock(1853292546, stripe) THEN
+        IF NOT (pg_try_advisory_xact_lock(1853292546, stripe)
+                AND pg_try_advisory_lock(1853292552, stripe) AND pg_advisory_unlock(1853292552, stripe)) THEN
             RETURN false;
         END IF;
     ELSIF NOT pg_try_advisory_xact_lock(1853292545, stripe) THEN

@@ -28,7 +28,7 @@ var adding = []mutation{
 	},
 	{
 		what: "the lock \"creating\" of a first enqueue", file: enqueueSQL, run: `TestTriples.*/two_first_enqueues|TestEveryPair.*/nothing`,
-		old: "first := pg_try_advisory_xact_lock(1853292546, stripe);", new: "first := true;",
+		old: "first := pg_try_advisory_xact_lock(1853292546, stripe)\n                     AND", new: "first := true AND",
 	},
 	{
 		what: "the second look of a first enqueue", file: enqueueSQL, run: `TestAnEnqueueLooksAgain`,
@@ -72,11 +72,19 @@ var adding = []mutation{
 	},
 	{
 		what: "a plain INSERT's \"creating\"", file: guardSQL, run: `TestEveryPair.*/nothing`,
-		old: "IF NOT pg_try_advisory_xact_lock(1853292546, stripe)\n           AND", new: "IF false AND",
+		old: "IF NOT pg_try_advisory_xact_lock(1853292546, stripe) THEN", new: "IF false THEN",
 	},
 	{
-		what: "\"creating\" of a plain INSERT whose forerunner was rolled back", file: guardSQL, run: `TestTriples.*/.*raw`,
-		old: "IF NOT pg_try_advisory_xact_lock(1853292546, stripe) AND current_setting", new: "IF false AND current_setting",
+		what: "\"beside\" of a plain INSERT that could not get it", file: guardSQL, run: `TestTriples.*/.*raw|TestAPlainInsertThat`,
+		old: "            PERFORM pg_advisory_xact_lock_shared(1853292552, stripe);\n", new: "            NULL;\n",
+	},
+	{
+		what: "an enqueue asks who is beside it", file: enqueueSQL, run: `TestTriples.*/.*raw|TestAPlainInsertThat`,
+		old: "\n                     AND pg_try_advisory_lock(1853292552, stripe) AND pg_advisory_unlock(1853292552, stripe);", new: ";",
+	},
+	{
+		what: "and lets go of the lock by which it asks", file: enqueueSQL, run: `TestAPlainInsertThat|TestAnEnqueueThatMeets`,
+		old: " AND pg_advisory_unlock(1853292552, stripe);", new: ";",
 	},
 	{
 		what: "the guard of plain INSERTs", file: guardSQL, run: `TestEveryPair.*/nothing`,
@@ -91,19 +99,6 @@ var adding = []mutation{
 	{
 		what: "a successor's INSERT takes no lock", file: guardSQL, run: `TestManyCatalogs|TestEveryPair.*/a_job_waits$|TestB14`,
 		old: "        IF NEW.successor THEN\n", new: "        IF false THEN\n",
-	},
-	{
-		what: "\"creating\" of a plain UPDATE whose forerunner was rolled back", file: guardSQL, run: `TestTriples.*/.*raw_UPDATE`,
-		old: "FOR EACH ROW WHEN (NEW.status = 'PENDING')\n    EXECUTE FUNCTION :\"schema\".guard_price_refresh_again();",
-		new: "FOR EACH ROW WHEN (false)\n    EXECUTE FUNCTION :\"schema\".guard_price_refresh_again();",
-	},
-	{
-		what: "that trigger waits for the locks of who ended", file: guardSQL, run: `TestTriples.*/.*raw`,
-		old: "            PERFORM pg_advisory_xact_lock(1853292546, stripe);\n", new: "            NULL;\n",
-	},
-	{
-		what: "and not for a neighbour without an end", file: guardSQL, run: `TestCatalogsOf|TestAnEnqueueThatMeets|TestAReplayThatMeets`,
-		old: " SET lock_timeout = '50ms'", new: "",
 	},
 	{
 		what: "the ids over the first 10,000", file: enqueueSQL, run: `TestALongList`,

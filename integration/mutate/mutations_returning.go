@@ -54,7 +54,15 @@ var returning = []mutation{
 	},
 	{
 		what: "a replay's \"creating\"", file: requeueSQL, run: `TestEveryPair.*/nothing`,
-		old: "IF NOT pg_try_advisory_xact_lock(1853292546, stripe) THEN", new: "IF false THEN",
+		old: "IF NOT (pg_try_advisory_xact_lock(1853292546, stripe)\n                AND", new: "IF NOT (true AND",
+	},
+	{
+		what: "a replay asks who is beside it", file: requeueSQL, run: `TestAPlainInsertThat`,
+		old: "\n                AND pg_try_advisory_lock(1853292552, stripe) AND pg_advisory_unlock(1853292552, stripe)) THEN", new: ") THEN",
+	},
+	{
+		what: "and lets go of the lock by which it asks", file: requeueSQL, run: `TestAReplayThatMeets`,
+		old: " AND pg_advisory_unlock(1853292552, stripe)) THEN", new: ") THEN",
 	},
 	{
 		what: "a replay does not look at an old snapshot", file: requeueSQL, run: `TestAReplayWithAnOld`,

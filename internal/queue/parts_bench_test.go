@@ -35,7 +35,7 @@ const (
 		       j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at`
 
 	noRules     = `ALTER TABLE notifyworker.jobs DROP CONSTRAINT jobs_sound;`
-	noTriggers  = `DROP TRIGGER jobs_freeze ON notifyworker.jobs; DROP TRIGGER jobs_guard_pending ON notifyworker.jobs; DROP TRIGGER jobs_guard_pending_again ON notifyworker.jobs; DROP TRIGGER jobs_announce_update ON notifyworker.jobs;`
+	noTriggers  = `DROP TRIGGER jobs_freeze ON notifyworker.jobs; DROP TRIGGER jobs_guard_pending ON notifyworker.jobs; DROP TRIGGER jobs_announce_update ON notifyworker.jobs;`
 	noHistories = `DROP INDEX notifyworker.jobs_stats_idx, notifyworker.jobs_type_tenant_created_idx, notifyworker.jobs_price_refresh_pending_catalog_uq, notifyworker.jobs_lease_idx;`
 
 	// The least that can be reserved from.

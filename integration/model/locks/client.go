@@ -73,10 +73,10 @@ func (x *stepper) replayFirst() place {
 // through is the end of a call or of a worker's piece of work.
 func (x *stepper) through(me *process) {
 	if !x.Scenario.isClient(x.p) {
-		me.at = ready
+		me.at, me.passed = ready, false
 		return
 	}
-	next := process{at: open, op: me.op + 1, cat: me.cat, writes: me.writes, snap: me.snap, missed: me.missed}
+	next := process{at: open, op: me.op + 1, cat: me.cat, writes: me.writes, snap: me.snap}
 	if x.Protocol.SnapshotTrusted && x.client().RepeatableRead {
 		next.saw = me.saw
 	}
@@ -95,7 +95,11 @@ func (x *stepper) raw() {
 		})
 	case guardCreate:
 		if x.creatingLock(x.s).inTheWay(x.p, true) != 0 {
-			x.to(rawInsert, guardMisses, nil)
+			next := guardBeside
+			if pr.RawTakesNoBeside || pr.RawTakesNoCreating {
+				next = rawInsert
+			}
+			x.to(next, guardMisses, nil)
 			return
 		}
 		x.to(rawInsert, guardCreates, func(t *State, _ *process) {
@@ -103,6 +107,8 @@ func (x *stepper) raw() {
 				x.creatingLock(t).take(x.p, true)
 			}
 		})
+	case guardBeside:
+		x.to(rawInsert, guardGoesBeside, func(t *State, _ *process) { x.goBeside(t) })
 	case rawInsert:
 		if _, taken := x.s.unique(x.p, x.me.cat, -1); taken {
 			x.rollback(ended, rawFails, nil)
@@ -112,32 +118,26 @@ func (x *stepper) raw() {
 			id := x.Scenario.id(x.p, me.op)
 			t.insertJob(x.p, me.cat, version{status: pending, ids: id})
 			me.writes |= id
-			has := x.creatingLock(t).exclusive == x.p
-			if has || pr.RawAsksOnce || pr.RawTakesNoCreating {
-				me.missed = !has && x.creatingLock(t).exclusive != nobody // to ask now would be in vain
-				x.through(me)
-				return
-			}
-			me.at = guardAgain
-		})
-	case guardAgain:
-		x.to(open, guardCreates, func(t *State, me *process) {
-			x.creatingLock(t).take(x.p, true)
 			x.through(me)
 		})
 	}
 }
 
-// patienceEnds says whether a wait of 50 ms can have been in vain. It outlasts any call that itself waits for nobody, so
-// those who are in the way are then between two calls, or wait themselves.
-func (x *stepper) patienceEnds() bool {
-	for q := range proc(x.Scenario.size()) {
-		if x.creatingLock(x.s).inTheWay(x.p, true)&(1<<q) != 0 && x.s.procs[q].at != open && x.waitsFor(x.s, q) == 0 {
-			return false
-		}
+// goBeside takes the lock "beside". Whoever has asked for it already, and has not written its row yet, is passed.
+func (x *stepper) goBeside(t *State) {
+	*x.besideLock(t) |= 1 << x.p
+	q := x.creatingLock(t).exclusive
+	if q == nobody || q == x.p || t.procs[q].cat != x.me.cat {
+		return
 	}
-	return true
+	switch at := t.procs[q].at; {
+	case at == enqueueInsert, at == enqueueLook && t.procs[q].creates, at == requeueLook, at == requeueReturn:
+		t.procs[q].passed = true
+	}
 }
+
+// isAlone says whether nobody else has the lock "beside".
+func (x *stepper) isAlone() bool { return *x.besideLock(x.s)&^(1<<x.p) == 0 }
 
 // cancel is cancel() of the catalog's waiting job.
 func (x *stepper) cancel() {

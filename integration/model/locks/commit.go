@@ -46,12 +46,13 @@ func (s *State) releaseLocks(p proc) {
 	for i := range s.catalog {
 		s.catalog[i].release(p)
 		s.creating[i].release(p)
+		s.beside[i] &^= 1 << p
 	}
 }
 
 func (s *State) holdsLocks(p proc) bool {
 	for i := range s.catalog {
-		if (s.catalog[i].holders()|s.creating[i].holders())&(1<<p) != 0 {
+		if (s.catalog[i].holders()|s.creating[i].holders()|s.beside[i])&(1<<p) != 0 {
 			return true
 		}
 	}

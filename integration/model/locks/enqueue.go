@@ -58,23 +58,24 @@ func (x *stepper) enqueue() {
 			x.append(marksNotCreating, true)
 			return
 		}
-		next := enqueueLook // again: a job may have been committed since, and who had "creating" be gone
-		if pr.EnqueueLooksOnce {
-			next = enqueueInsert
+		if pr.EnqueueDoesNotAsk || pr.EnqueueTakesNoCreating {
+			x.mayCreate(getsCreating)
+			return
 		}
-		x.to(next, getsCreating, func(t *State, me *process) {
-			me.creates = true
-			if !pr.EnqueueTakesNoCreating {
-				x.creatingLock(t).take(x.p, true)
-			}
-		})
+		x.to(enqueueAsk, getsCreating, func(t *State, _ *process) { x.creatingLock(t).take(x.p, true) })
+	case enqueueAsk:
+		if !x.isAlone() {
+			x.append(marksBeside, true)
+			return
+		}
+		x.mayCreate(isAlone)
 	case enqueueInsert:
 		if _, taken := x.s.unique(x.p, c, -1); taken {
 			if pr.EnqueueInsertsOrFails || pr.EnqueueLooksBeforeLocking || x.repeatableRead() {
 				x.fail(duplicate)
 				return
 			}
-			x.to(enqueueLook, findsTaken, nil)
+			x.to(enqueueLook, findsTaken, func(_ *State, me *process) { me.passed = false })
 			return
 		}
 		x.to(open, insertsJob, func(t *State, me *process) {
@@ -82,6 +83,20 @@ func (x *stepper) enqueue() {
 			x.through(me)
 		})
 	}
+}
+
+// mayCreate goes on to insert the job, after another look: a job may have been committed since, and who had "creating" be gone.
+func (x *stepper) mayCreate(l label) {
+	next := enqueueLook
+	if x.Protocol.EnqueueLooksOnce {
+		next = enqueueInsert
+	}
+	x.to(next, l, func(t *State, me *process) {
+		me.creates = true
+		if !x.Protocol.EnqueueTakesNoCreating {
+			x.creatingLock(t).take(x.p, true)
+		}
+	})
 }
 
 // sees says whether a job waits, by the snapshot that the protocol goes by.

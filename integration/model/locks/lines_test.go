@@ -27,7 +27,9 @@ var lines = []struct {
 	{"a plain INSERT is guarded", locks.Protocol{RawTakesNoLock: true, RawTakesNoCreating: true}, "a plain INSERT meets a requeue", "open transaction"},
 	{"the guard takes the catalog's lock", locks.Protocol{RawTakesNoLock: true}, "a plain INSERT meets a requeue", "open transaction"},
 	{"the guard takes \"creating\"", locks.Protocol{RawTakesNoCreating: true}, "plain INSERTs", "open transaction"},
-	{"the guard asks again after the INSERT", locks.Protocol{RawAsksOnce: true}, "plain INSERTs", "open transaction"},
+	{"the guard takes \"beside\" when it can't get that", locks.Protocol{RawTakesNoBeside: true}, "plain INSERTs", "open transaction"},
+	{"enqueue asks for \"beside\"", locks.Protocol{EnqueueDoesNotAsk: true}, "plain INSERTs", "open transaction"},
+	{"replay asks for \"beside\"", locks.Protocol{ReplayDoesNotAsk: true}, "a plain INSERT meets a replay", "open transaction"},
 
 	{"reserve tries the catalog's lock", locks.Protocol{ReserveTakesNoLock: true}, "isolation levels mixed", "unmarked addition"},
 	{"reserve doesn't wait for it", locks.Protocol{ReserveWaitsForLock: true}, "two catalogs in opposite order", "while others stand still"},

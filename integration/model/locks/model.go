@@ -85,6 +85,7 @@ func (x *stepper) worker() Worker { return x.Scenario.Workers[int(x.p)-len(x.Sce
 
 func (x *stepper) catalogLock(s *State) *lock  { return &s.catalog[x.Scenario.stripe(x.me.cat)] }
 func (x *stepper) creatingLock(s *State) *lock { return &s.creating[x.Scenario.stripe(x.me.cat)] }
+func (x *stepper) besideLock(s *State) *set    { return &s.beside[x.Scenario.stripe(x.me.cat)] }
 
 // step emits each thing that p can do in s; nothing when it waits or is through.
 func (m *Model) step(s *State, p proc, emit func(*State, label)) {
@@ -122,9 +123,9 @@ func (x *stepper) program() {
 			t.commit(x.p)
 			x.forget(me)
 		})
-	case enqueueLock, enqueueLook, enqueueCreate, enqueueInsert:
+	case enqueueLock, enqueueLook, enqueueCreate, enqueueAsk, enqueueInsert:
 		x.enqueue()
-	case guardLock, guardCreate, rawInsert, guardAgain:
+	case guardLock, guardCreate, guardBeside, rawInsert:
 		x.raw()
 	case cancelRow, cancelTry, cancelFold, cancelTake, cancelLeave:
 		x.cancel()
@@ -134,24 +135,17 @@ func (x *stepper) program() {
 		x.reserve()
 	case markedLook, markedRow, markedFold, markedTake:
 		x.reserveMarked()
-	case requeueTry, replayLock, replayCreate, requeueLook, requeueReturn:
+	case requeueTry, replayLock, replayCreate, replayAsk, requeueLook, requeueReturn:
 		x.requeue()
 	case wakeLook, wakeTake:
 		x.wake()
 	}
 }
 
-// wait is what a process can do that can't go on: stand in line for an exclusive lock, or give up.
+// wait is what a process can do that can't go on: stand in line for an exclusive lock.
 func (x *stepper) wait() {
 	switch x.me.at {
-	case guardAgain, enqueueCreate:
-		if x.me.at == guardAgain && x.patienceEnds() {
-			x.to(open, guardMisses, func(t *State, me *process) {
-				x.creatingLock(t).queue &^= 1 << x.p
-				me.missed = true
-				x.through(me)
-			})
-		}
+	case enqueueCreate:
 		if x.creatingLock(x.s).queue&(1<<x.p) == 0 {
 			x.to(x.me.at, queuesFor, func(t *State, _ *process) { x.creatingLock(t).queue |= 1 << x.p })
 		}
@@ -199,7 +193,7 @@ func (x *stepper) rollback(then place, l label, also func(*State)) {
 }
 
 // forget clears what a process knew of its transaction.
-func (x *stepper) forget(me *process) { *me = process{at: me.at, missed: me.missed} }
+func (x *stepper) forget(me *process) { *me = process{at: me.at} }
 
 // fail is an error that must never be.
 func (x *stepper) fail(f fault) {

@@ -15,13 +15,14 @@ const (
 	enqueueLock
 	enqueueLook
 	enqueueCreate
+	enqueueAsk // whether somebody is beside it
 	enqueueInsert
 
 	// a plain INSERT
 	guardLock
 	guardCreate
+	guardBeside
 	rawInsert
-	guardAgain // in the AFTER trigger
 
 	// cancel
 	cancelRow
@@ -50,6 +51,7 @@ const (
 	requeueTry
 	replayLock
 	replayCreate
+	replayAsk
 	requeueLook
 	requeueReturn
 
@@ -70,10 +72,13 @@ const (
 	seesNone
 	marksUnlooked
 	marksNotCreating
+	marksBeside
 	insertsJob
 	findsTaken
 	getsCreating
 	missesCreating
+	isAlone
+	isNotAlone
 	queuesFor
 	appends
 	rawInserts
@@ -81,6 +86,7 @@ const (
 	guardLocks
 	guardCreates
 	guardMisses
+	guardGoesBeside
 	findsNothingToCancel
 	locksJobToCancel
 	triesQuiet
@@ -132,16 +138,20 @@ var said = map[label]string{
 	seesNone:             "sees no waiting job of catalog %c",
 	marksUnlooked:        "appends a marked addition to catalog %c",
 	marksNotCreating:     "doesn't get \"creating\" of catalog %c and appends a marked addition",
+	marksBeside:          "finds that somebody is beside it in the stripe of catalog %c and appends a marked addition",
 	insertsJob:           "inserts a waiting job of catalog %c",
 	findsTaken:           "finds that catalog %c has a waiting job by now",
 	getsCreating:         "gets \"creating\" of catalog %c",
 	missesCreating:       "doesn't get \"creating\" of catalog %c: its job must be merged",
+	isAlone:              "finds that nobody is beside it in the stripe of catalog %c",
+	isNotAlone:           "finds that somebody is beside it in the stripe of catalog %c: its job must be merged",
 	queuesFor:            "waits for a lock of catalog %c, exclusively",
 	rawInserts:           "inserts, by plain SQL, a waiting job of catalog %c",
 	rawFails:             "gets 23505 for its plain INSERT, as it should, and is rolled back",
 	guardLocks:           "is about to insert by plain SQL: the trigger takes the lock of catalog %c, shared",
 	guardCreates:         "…and \"creating\" of catalog %c",
-	guardMisses:          "can't get \"creating\" of catalog %c and goes on without it",
+	guardMisses:          "…and can't get \"creating\" of catalog %c",
+	guardGoesBeside:      "…and goes on without, beside whoever has it",
 	findsNothingToCancel: "finds nothing to cancel in catalog %c",
 	locksJobToCancel:     "is about to cancel catalog %c's waiting job and has locked its row",
 	triesQuiet:           "gets the lock of catalog %c, exclusively: nobody is adding",

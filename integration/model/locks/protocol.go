@@ -8,6 +8,7 @@ type Protocol struct {
 	EnqueueLooksBeforeLocking bool // lock and look in one statement: its snapshot is older than the lock
 	EnqueueTakesNoCreating    bool
 	EnqueueWaitsForCreating   bool
+	EnqueueDoesNotAsk         bool // whether a plain INSERT is beside it
 	EnqueueLooksOnce          bool // and not again when it has got "creating"
 	EnqueueInsertsOrFails     bool // no ON CONFLICT DO NOTHING
 	SnapshotTrusted           bool // REPEATABLE READ looks, by its snapshot, instead of marking
@@ -16,7 +17,7 @@ type Protocol struct {
 	// plain SQL
 	RawTakesNoLock     bool
 	RawTakesNoCreating bool
-	RawAsksOnce        bool // and not again when it has waited on the index
+	RawTakesNoBeside   bool
 
 	// reserve
 	TakenAsItIsUnlocked    bool // a job that nobody has joined is taken without a fold though somebody is adding
@@ -45,6 +46,7 @@ type Protocol struct {
 	CancelTakesLock         bool // exclusively, to know whether a successor is needed
 	ReplayTakesLock         bool // exclusively, as a worker's requeue does
 	ReplayTakesNoCreating   bool
+	ReplayDoesNotAsk        bool // whether a plain INSERT is beside it
 	ReplayUpdatesOrFails    bool // instead of being merged when a job of plain SQL came first
 
 	// release

@@ -41,7 +41,17 @@ func (x *stepper) requeue() {
 			x.to(enqueueLock, missesCreating, nil)
 			return
 		}
-		x.to(requeueLook, getsCreating, func(t *State, _ *process) { x.creatingLock(t).take(x.p, true) })
+		next := replayAsk
+		if pr.ReplayDoesNotAsk {
+			next = requeueLook
+		}
+		x.to(next, getsCreating, func(t *State, _ *process) { x.creatingLock(t).take(x.p, true) })
+	case replayAsk:
+		if !x.isAlone() {
+			x.to(enqueueLock, isNotAlone, nil)
+			return
+		}
+		x.to(requeueLook, isAlone, nil)
 	case requeueLook:
 		waits := x.s.waiting(x.p, c) >= 0
 		if pr.RequeueLooksBeforeLocking {
@@ -55,7 +65,7 @@ func (x *stepper) requeue() {
 	case requeueReturn:
 		if _, taken := x.s.unique(x.p, c, int(x.me.job)-1); taken {
 			if x.Scenario.isClient(x.p) && !pr.ReplayUpdatesOrFails {
-				x.to(enqueueLock, findsTaken, nil)
+				x.to(enqueueLock, findsTaken, func(_ *State, me *process) { me.passed = false })
 				return
 			}
 			x.fail(duplicate)
@@ -65,6 +75,8 @@ func (x *stepper) requeue() {
 			x.catalogLock(t).take(x.p, false) // the guard's
 			if x.creatingLock(t).inTheWay(x.p, true) == 0 {
 				x.creatingLock(t).take(x.p, true)
+			} else {
+				x.goBeside(t)
 			}
 			j := &t.jobs[me.job-1]
 			j.is.status, j.wrote = pending, true

@@ -66,10 +66,10 @@ type process struct {
 	quiet   bool    // the catalog's lock was got exclusively
 	more    bool    // a reservation has had its fill, and ids are left
 	marks   bool    // its addition is to be marked
-	creates bool    // it has "creating"
+	creates bool    // it has "creating", and nobody was beside it
 	snap    bool    // its snapshot was taken
 	writes  ids     // enqueued in this transaction
-	missed  bool    // its plain INSERT has never got "creating"
+	passed  bool    // a plain INSERT of its catalog went on beside it after it had asked; see Model.forgives
 	was     place   // a client that is committing: where its locks are still held
 }
 
@@ -80,8 +80,9 @@ type State struct {
 	procs     [maxProcs]process
 	catalog   [stripes]lock
 	creating  [stripes]lock
-	committed ids // by enqueues, or there from the beginning
-	done      ids // in a job that has ended, or runs and will not be requeued any more
+	beside    [stripes]set // who has this lock, shared; it is never kept exclusively
+	committed ids          // by enqueues, or there from the beginning
+	done      ids          // in a job that has ended, or runs and will not be requeued any more
 	crashes   uint8
 	requeues  uint8 // how many may still happen
 	releases  uint8

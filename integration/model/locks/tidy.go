@@ -55,8 +55,8 @@ func (sc *Scenario) alike(p, q proc) bool {
 }
 
 func (p *process) order() uint64 {
-	n := uint64(p.at)<<32 | uint64(p.op)<<24 | uint64(p.cat)<<16 | uint64(p.got)<<8
-	for i, b := range []bool{p.quiet, p.more, p.marks, p.snap, p.writes != 0, p.job != 0, p.found != 0, p.todo != 0} {
+	n := uint64(p.at)<<32 | uint64(p.op)<<24 | uint64(p.cat)<<16 | uint64(p.got)<<12
+	for i, b := range []bool{p.quiet, p.more, p.marks, p.snap, p.writes != 0, p.job != 0, p.found != 0, p.todo != 0, p.creates, p.passed} {
 		if b {
 			n |= 1 << i
 		}
@@ -82,6 +82,7 @@ func (m *Model) swap(s *State, p, q proc) {
 		name(&s.adds[i].by)
 	}
 	for i := range s.catalog {
+		s.beside[i] = swapBits(s.beside[i], 1<<p, 1<<q)
 		for _, l := range []*lock{&s.catalog[i], &s.creating[i]} {
 			name(&l.exclusive)
 			l.shared = swapBits(l.shared, 1<<p, 1<<q)

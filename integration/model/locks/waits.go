@@ -22,8 +22,6 @@ func (m *Model) waitsFor(s *State, p proc) set {
 		if !pr.RawTakesNoLock {
 			return x.catalogLock(s).inTheWay(p, false)
 		}
-	case guardAgain:
-		return x.creatingLock(s).inTheWay(p, true)
 	case enqueueCreate:
 		if pr.EnqueueWaitsForCreating {
 			return x.creatingLock(s).inTheWay(p, true)
@@ -69,14 +67,11 @@ func (s *State) rowsOf(p proc) (w set) {
 }
 
 // wrongWait finds circles, and who waits for a client's open transaction and must not. Plain SQL may wait, as always, and
-// so may a cancel for the row of its job. A wait that ends by itself closes no circle.
+// so may a cancel for the row of its job.
 func (m *Model) wrongWait(s *State, is names) string {
 	var waits [maxProcs]set
 	for p := range proc(m.Scenario.size()) {
 		waits[p] = m.waitsFor(s, p)
-		if s.procs[p].at == guardAgain {
-			waits[p] = 0
-		}
 	}
 	for p := range proc(m.Scenario.size()) {
 		if waits[p] == 0 {
@@ -107,18 +102,8 @@ func (m *Model) wrongWait(s *State, is names) string {
 	return ""
 }
 
-// forgives says whether p may wait on the index for a client's open transaction: since a plain INSERT could not get
-// "creating" before it wrote its row, nor after, as somebody else had it for another catalog of the stripe, or was about to
-// insert at that very moment. To be sure of it, it would have to wait for a client without an end. Only who creates a catalog's
-// first job meets it (or who cancels that INSERT's job right after its commit); a reservation never does.
-func (m *Model) forgives(s *State, p proc) bool {
-	if at := s.procs[p].at; m.Protocol.Strict || at != enqueueInsert && at != requeueReturn {
-		return false
-	}
-	for q := range s.procs {
-		if s.procs[q].missed {
-			return true
-		}
-	}
-	return false
-}
+// forgives says whether p may wait on the index for a client's open transaction: since a plain INSERT came between its asking
+// whether one is beside it and its own INSERT. That one could not get "creating", which p has; to be sure of it, it would have to
+// wait for a client without an end. Only who creates a catalog's first job meets it (or who cancels that INSERT's job right after
+// its commit); a reservation never does.
+func (m *Model) forgives(s *State, p proc) bool { return s.procs[p].passed && !m.Protocol.Strict }
