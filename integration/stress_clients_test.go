@@ -91,7 +91,7 @@ func (s *stress) enqueueSome(ctx context.Context, c *pgx.Conn, r *rand.Rand, nam
 	if err != nil {
 		return nil, err
 	}
-	catalogs := []string{s.catalogOf(r)}
+	catalogs := []string{catalogOf(r)}
 	var sql string
 	args := []any{catalogs[0], string(list)}
 	kind := r.IntN(20)
@@ -99,7 +99,7 @@ func (s *stress) enqueueSome(ctx context.Context, c *pgx.Conn, r *rand.Rand, nam
 	case kind < 12:
 		sql = `SELECT notifyworker.enqueue_price_refresh($1, $2::text::jsonb)`
 	case kind < 16:
-		if other := s.catalogOf(r); other != catalogs[0] {
+		if other := catalogOf(r); other != catalogs[0] {
 			catalogs = append(catalogs, other)
 		}
 		sql = `SELECT notifyworker.enqueue_price_refreshes((SELECT jsonb_agg(jsonb_build_object('catalogId', x, 'productIds', $2::text::jsonb)) FROM unnest($1::text[]) x))`
