@@ -4,8 +4,9 @@
 // announced while there was none is lost), an echo that did not come back, and, as the net under all of them, a slow poll. It
 // promises nothing about what the look will find, and knows no jobs.
 //
-// A Listener owns one connection, never one of a pool, does nothing on it but LISTEN and read, and never keeps it in a
-// transaction: a session that listens and does not read holds back vacuum. Whether it still hears is not a matter of TCP: a
+// A Listener owns one connection, never one of a pool, does nothing on it itself but LISTEN and read, and never keeps it in a
+// transaction: a session that listens and does not read holds back vacuum. It lends it, for a statement, to who takes a job
+// that a commit has handed over (handed.go). Whether it still hears is not a matter of TCP: a
 // black hole and a transaction pooler are both silent without an error. So the process regularly sends itself an echo through
 // its pool, and a connection that does not hear it is replaced. While notifications can't be had, the Listener says why and
 // polls more often.
