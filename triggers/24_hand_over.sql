@@ -104,14 +104,16 @@ CREATE OR REPLACE FUNCTION :"schema".take_back(p_ids bigint[], p_worker uuid, p_
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
-    at  constant timestamptz := clock_timestamp();
-    job bigint;
-    had boolean;
+    at    constant timestamptz := clock_timestamp();
+    job   bigint;
+    token uuid;
+    had   boolean;
 BEGIN
-    FOR job IN SELECT j.id FROM jobs j WHERE j.id = ANY ((SELECT p_ids)::bigint[]) AND j.status = 'RUNNING' AND j.worker_id = p_worker ORDER BY j.id LOOP
-        had := pg_try_advisory_xact_lock(taken_key(job));
+    FOR job, token IN SELECT j.id, j.lock_token FROM jobs j
+                       WHERE j.id = ANY ((SELECT p_ids)::bigint[]) AND j.status = 'RUNNING' AND j.worker_id = p_worker ORDER BY j.id LOOP
+        had := handed_key(token) IS NULL OR pg_try_advisory_xact_lock(taken_key(job));
         IF had THEN
-            PERFORM FROM jobs j WHERE j.id = job AND j.status = 'RUNNING' AND j.worker_id = p_worker FOR UPDATE SKIP LOCKED;
+            PERFORM FROM jobs j WHERE j.id = job AND j.lock_token = token FOR UPDATE SKIP LOCKED;
             had := FOUND;
         END IF;
         IF had THEN

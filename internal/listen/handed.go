@@ -14,8 +14,9 @@ import (
 type Hands interface {
 	// Handed is called when a commit has handed a job to a worker, this one or another.
 	Handed(ctx context.Context, h Handed)
-	// HungUp is called when the connection was given up to be in reserve: what was handed over at that moment has not been heard of.
-	HungUp(ctx context.Context)
+	// HungUp is called when the connection was given up to be in reserve: what was handed over at that moment has not been heard of. What
+	// it returns is called on a goroutine of its own, and may take long.
+	HungUp() (ask func(context.Context))
 }
 
 // Handed is what a payload says of a job that a commit has handed to one of the workers. Like any payload it is but a hint: the table
@@ -68,13 +69,6 @@ func (l *Listener) open(ctx context.Context, conn *pgx.Conn) {
 	}
 	if err := l.cfg.OpenHands(ctx, conn); err != nil {
 		l.cfg.Log.Debug().Err(err).Msg("jobs can't be taken by this connection")
-	}
-}
-
-// hungUp tells it.
-func (l *Listener) hungUp(ctx context.Context) {
-	if l.hands != nil {
-		l.hands.HungUp(ctx)
 	}
 }
 

@@ -52,7 +52,9 @@ func (h *takes) Handed(ctx context.Context, job listen.Handed) {
 	h.took <- h.pid(ctx)
 }
 
-func (h *takes) HungUp(context.Context) { h.hungUp <- struct{}{} }
+func (h *takes) HungUp() func(context.Context) {
+	return func(context.Context) { h.hungUp <- struct{}{} }
+}
 
 func within[T any](t *testing.T, what string, c <-chan T) T {
 	t.Helper()

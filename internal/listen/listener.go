@@ -101,6 +101,8 @@ func (l *Listener) listen(ctx context.Context) error {
 	if l.cfg.EchoChannel != "" {
 		pl.Handle(l.cfg.EchoChannel, handler{l})
 	}
+	var asks sync.WaitGroup
+	defer asks.Wait()
 	for {
 		may, err := l.mayListen(ctx)
 		if err != nil {
@@ -108,8 +110,9 @@ func (l *Listener) listen(ctx context.Context) error {
 			return err
 		}
 		_ = pl.Listen(may) // until then: other errors are for LogError
-		if ctx.Err() == nil {
-			l.hungUp(ctx)
+		if ctx.Err() == nil && l.hands != nil {
+			ask := l.hands.HungUp()
+			asks.Go(func() { ask(ctx) })
 		}
 	}
 }

@@ -19,8 +19,10 @@ const (
 	// mostHandedIDs bounds what the commit of a client is made to look through.
 	mostHandedIDs = 1000
 	// letAtOnce locks of jobs that are over are given back by one statement. Until then they are in nobody's way: a job is handed over
-	// once, when it is enqueued.
+	// once, when it is enqueued, and of one that was not handed over nobody asks for the lock.
 	letAtOnce = 16
+	// barrierApart is between the waits for commits that take long.
+	barrierApart = 500 * time.Millisecond
 )
 
 // hands is the session by which a worker takes what commits hand to it: the one that hears of it, so that no other process has to be
@@ -45,14 +47,19 @@ type Handed struct {
 }
 
 var (
-	errThroughPooler = errors.New("a pooler answers in the server's place: jobs can't be handed over through it")
-	errNoHands       = errors.New("no session has been opened that takes what is handed over")
+	// ErrThroughPooler says that the connection that listens leads through one that is not of session mode, or hides which session it is.
+	ErrThroughPooler = errors.New("a pooler answers in the server's place: jobs can't be handed over through it")
+	// ErrNoHands says that there is no session by which this process could take what is handed over.
+	ErrNoHands = errors.New("no session has been opened that takes what is handed over")
 )
 
 // OpenHands makes conn the session by which this process takes what commits hand to it, in place of the one before: from the next
 // WantNotify on, they may. It is used in Take alone, so by whose goroutine calls that. When it can't be, WantNotify says so, too.
 func (s *Store) OpenHands(ctx context.Context, conn *pgx.Conn) error {
 	key, err := openHands(ctx, conn, s.sql.handsKey)
+	if err != nil {
+		conn = nil
+	}
 	s.hands.conn = conn
 	s.hands.mu.Lock()
 	defer s.hands.mu.Unlock()
@@ -66,7 +73,7 @@ func openHands(ctx context.Context, conn *pgx.Conn, lock string) (key int32, err
 		return 0, fmt.Errorf("ask which session it is: %w", err)
 	}
 	if pid != conn.PgConn().PID() { // settings and locks would stay with a session that others use
-		return 0, errThroughPooler
+		return 0, ErrThroughPooler
 	}
 	for had := false; !had; {
 		key = rand.Int32()
@@ -77,23 +84,34 @@ func openHands(ctx context.Context, conn *pgx.Conn, lock string) (key int32, err
 	return key, nil
 }
 
-// HungUp waits until the session of OpenHands has ended, whose connection was closed, and the commits are over that may have handed this
-// process a job before. Then Mine knows of all of them.
-func (s *Store) HungUp(ctx context.Context) error {
+// HungUp says that the connection of OpenHands was closed. What it returns waits until its session has ended, and the commits are over that
+// may have handed this process a job before; for a lease at most. Then Mine knows of all of them.
+func (s *Store) HungUp() (wait func(context.Context) error) {
+	s.hands.conn = nil
 	s.hands.mu.Lock()
+	defer s.hands.mu.Unlock()
 	key, none := s.hands.key, s.hands.refused
-	s.hands.refused = errNoHands
-	s.hands.mu.Unlock()
+	s.hands.refused = ErrNoHands
 	if none != nil {
-		return nil
+		return func(context.Context) error { return nil }
 	}
-	ended, done := s.bound(ctx)
-	defer done()
-	if _, err := s.cfg.DB.Exec(ended, s.sql.hungUp, key); err != nil {
-		return fmt.Errorf("wait for the end of the session of the hands: %w", err)
+	return func(ctx context.Context) error {
+		ctx, done := context.WithTimeout(ctx, s.Settings("").Lease)
+		defer done()
+		if _, err := s.cfg.DB.Exec(ctx, s.sql.hungUp, key); err != nil {
+			return fmt.Errorf("wait for the end of the session of the hands: %w", err)
+		}
+		for {
+			if ok, err := s.barrier(ctx); ok || err != nil {
+				return err
+			}
+			select { // commits wait for who waits for the barrier
+			case <-time.After(barrierApart):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
 	}
-	_, err := s.barrier(ctx)
-	return err
 }
 
 // askHands returns what a commit has to know to hand this worker a job. A commit finds nobody behind a session that has ended.
@@ -116,7 +134,7 @@ func (s *Store) askHands() (string, error) {
 func (s *Store) Take(ctx context.Context, id int64) (taken *Handed, again bool, err error) {
 	conn := s.hands.conn
 	if conn == nil {
-		return nil, false, fmt.Errorf("take what was handed over: %w", errNoHands)
+		return nil, false, fmt.Errorf("take what was handed over: %w", ErrNoHands)
 	}
 	ctx, cancel := context.WithTimeout(ctx, handsTimeout)
 	defer cancel()
@@ -201,42 +219,4 @@ func (s *Store) Mine(ctx context.Context) ([]Own, error) {
 		}
 	}
 	return nil, fmt.Errorf("ask what this worker has: %w", err)
-}
-
-// TakeBack makes jobs that are RUNNING for this worker, and that its process doesn't have, its own by new tokens, as if Reserve had
-// returned them. Those that somebody else has by now are not among the answers; those that can't be had this very moment come back as
-// again: somebody looks after them, or a session of this worker's is about to end that has taken them.
-func (s *Store) TakeBack(ctx context.Context, ids []int64) (jobs []Job, again []int64, err error) {
-	r, err := s.takes(ctx, s.sql.takeBack, ids, s.cfg.WorkerID, s.Settings("").Lease.Milliseconds(), s.leases)
-	if err != nil {
-		return nil, nil, fmt.Errorf("take back: %w", err)
-	}
-	return r.Jobs, r.again, nil
-}
-
-// TakeOver takes over at most n of these jobs, those that were handed to other workers which live and have not taken them. When ids is
-// nil, it looks at all jobs that were handed over for a while.
-func (s *Store) TakeOver(ctx context.Context, ids []int64, n int) ([]Job, error) {
-	r, err := s.takes(ctx, s.sql.takeOver, n, ids, s.cfg.WorkerID, s.Settings("").Lease.Milliseconds(), s.leases)
-	if err != nil {
-		return nil, fmt.Errorf("take over: %w", err)
-	}
-	return r.Jobs, nil
-}
-
-// takes calls a function that returns jobs as reserve does.
-func (s *Store) takes(ctx context.Context, sql string, args ...any) (r Reservation, err error) {
-	ctx, done := s.bound(ctx)
-	defer done()
-	rows, err := s.cfg.DB.Query(ctx, sql, args...)
-	if err != nil {
-		return r, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := s.scan(rows, &r); err != nil {
-			return r, err
-		}
-	}
-	return r, rows.Err()
 }

@@ -92,7 +92,7 @@ func New(cfg Config) (*Store, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return &Store{cfg: cfg, sql: stmts, leases: string(text), hands: hands{refused: errNoHands, atOnce: letAtOnce}}, nil
+	return &Store{cfg: cfg, sql: stmts, leases: string(text), hands: hands{refused: ErrNoHands, atOnce: letAtOnce}}, nil
 }
 
 // Settings returns the rules of a type, defaults filled in.

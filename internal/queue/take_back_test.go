@@ -101,7 +101,8 @@ func TestWhoHasHungUpWaitsForItsSessionAndForTheCommitsUnderWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- tb.HungUp(t.Context()) }()
+	wait := tb.HungUp()
+	go func() { done <- wait(t.Context()) }()
 	waits := func(class int) {
 		t.Helper()
 		for deadline := time.Now().Add(time.Minute); !value[bool](tb, `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = $1 AND NOT granted
@@ -142,5 +143,55 @@ func TestLocksOfJobsThatAreOverAreGivenBackManyAtOnce(t *testing.T) {
 	takesNothing(t, tb.Store, 4711)
 	if n := tb.takenLocks(); n != 0 {
 		t.Errorf("%d locks are left", n)
+	}
+}
+
+// A synchronous standby may be slow, say.
+func TestWhoHasHungUpWaitsAlsoForACommitThatTakesLong(t *testing.T) {
+	tb := newHandedTable(t)
+	conn := tb.opens(tb.Store)
+	tb.wants(tb.Store)
+	tx, err := tb.conn().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{`SELECT notifyworker.enqueue_job('t')`, `SET CONSTRAINTS ALL IMMEDIATE`} {
+		if _, err := tx.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := conn.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wait, done := tb.HungUp(), make(chan error, 1)
+	go func() { done <- wait(t.Context()) }()
+	select {
+	case err := <-done:
+		t.Errorf("it waited no longer: %v", err)
+	case <-time.After(600 * time.Millisecond): // of the one wait that a sleeper has for such a commit
+	}
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if mine, err := tb.Mine(t.Context()); err != nil || len(mine) != 1 {
+		t.Errorf("it has %+v, %v, want the job", mine, err)
+	}
+}
+
+// Whoever had the job when it was handed over may not have given the lock back yet.
+func TestWhatWasNotHandedOverIsTakenBackWhoeverHasTheLock(t *testing.T) {
+	tb := newHandedTable(t)
+	first := tb.take(tb.handed("t"))[0]
+	tb.exec(`SELECT notifyworker.requeue(id, 'released', lock_token) FROM notifyworker.jobs`)
+	other := tb.other(tb.pool)
+	r, err := other.Reserve(t.Context(), 1)
+	if err != nil || len(r.Jobs) != 1 || r.Jobs[0].ID != first.ID {
+		t.Fatalf("reserved %+v, %v", r, err)
+	}
+	if js, again, err := other.TakeBack(t.Context(), []int64{first.ID}); err != nil || len(js) != 1 || len(again) > 0 {
+		t.Errorf("took back %+v, again %d, %v", js, again, err)
 	}
 }

@@ -76,7 +76,7 @@ func TestAWorkerThatCannotBeHandedJobsIsToldOfThem(t *testing.T) {
 			if err := tb.opens(tb.Store).Close(tb.t.Context()); err != nil {
 				tb.t.Fatal(err)
 			}
-			if err := tb.HungUp(tb.t.Context()); err != nil {
+			if err := tb.HungUp()(tb.t.Context()); err != nil {
 				tb.t.Fatal(err)
 			}
 		}, "no session"},

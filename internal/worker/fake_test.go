@@ -260,7 +260,9 @@ func (f *fakeStore) TakeBack(ctx context.Context, ids []int64) (out []queue.Job,
 // asked is how many calls were made to have jobs that were handed over.
 func (f *fakeStore) asked() int { return f.count("Take") + f.count("TakeBack") }
 
-func (f *fakeStore) HungUp(ctx context.Context) error { return f.call(ctx, "HungUp") }
+func (f *fakeStore) HungUp() func(context.Context) error {
+	return func(ctx context.Context) error { return f.call(ctx, "HungUp") }
+}
 
 func (f *fakeStore) setMet(is bool) {
 	f.mu.Lock()

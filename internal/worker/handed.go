@@ -10,8 +10,9 @@ import (
 )
 
 // While this worker sleeps, commits hand it their jobs: such a job is RUNNING for it already, and has only to be taken. That is done by
-// the listener's goroutine on the connection that has heard of it, and the loop starts it. What was not heard of, or could not be taken,
-// the loop takes back, see takeback.go. Another worker's are watched, and taken over when it has let them lie. See hand_over.sql.
+// the listener's goroutine on the connection that has heard of it, which also starts it: who has taken a job keeps others from it, so
+// the start must not wait for whatever the loop waits for. What was not heard of, or could not be taken, the loop takes back, see
+// takeback.go. Another worker's are watched, and taken over when it has let them lie. See hand_over.sql.
 
 const (
 	// Who was handed a job takes it within a millisecond. Others look after this, at one of so many times, so that the first of them
@@ -37,31 +38,57 @@ const (
 
 var errNoSlot = errors.New("handed over when no slot was free")
 
-// HungUp has the loop ask for what this worker was handed at the last moment.
-func (w *Worker) HungUp(ctx context.Context) {
-	if err := w.store.HungUp(ctx); err != nil && ctx.Err() == nil {
-		w.log.Debug().Err(err).Msg("what was handed over at the last moment may not be heard of")
+// HungUp returns what has the loop ask for what this worker was handed at the last moment, once that is known. See listen.Hands.
+func (w *Worker) HungUp() (ask func(context.Context)) {
+	wait := w.store.HungUp()
+	return func(ctx context.Context) {
+		if err := wait(ctx); err != nil && ctx.Err() == nil {
+			w.log.Debug().Err(err).Msg("what was handed over at the last moment may not be known of yet")
+		}
+		w.handovers.doubt()
+		w.ringHanded()
 	}
-	w.handovers.doubt()
-	w.ringHanded()
 }
 
-// Handed takes a job that a commit has handed to this worker, or takes note of one that was handed to another.
+// Handed takes a job that a commit has handed to this worker, and starts it; or it takes note of one that was handed to another.
 func (w *Worker) Handed(ctx context.Context, h listen.Handed) {
 	w.leases.within(w.handovers.lease) // no look tells of it
+	now := time.Now()
 	if h.Worker == w.cfg.ID {
-		if len(w.slots.unknown([]int64{h.Job})) > 0 && w.handovers.mayTake(h.Job, time.Now()) {
-			asked := time.Now()
-			job, again, err := w.store.Take(ctx, h.Job)
-			w.handovers.answered(taking{id: h.Job, job: job, again: again, err: err, asked: asked, took: time.Since(asked)})
-		}
+		w.take(ctx, h.Job, now)
 		w.ringHanded()
 		return
 	}
-	now := time.Now()
 	wait := max(takeOverAfter, takeOverCalls*w.handovers.call())
 	due := now.Add(wait + time.Duration(w.standsBy(h)%takeOverTimes)*takeOverApart + takeOverTogether).Truncate(takeOverTogether)
 	w.handovers.watch(watched{h.Job, due, now.Add(watchFor)}, w.ringHanded)
+}
+
+// take takes a job and starts it, whatever the loop waits for. Without a free slot it leaves that to the loop.
+func (w *Worker) take(ctx context.Context, id int64, asked time.Time) {
+	if !w.slots.claim(id) { // it is known: somebody tells of it once more
+		return
+	}
+	defer w.slots.unclaim(id)
+	slot := w.slots.book(1)
+	defer w.slots.unbook(slot)
+	if slot == 0 {
+		w.handovers.later([]int64{id}, asked, w.ringHanded)
+		return
+	}
+	if !w.handovers.mayTake(asked) {
+		return
+	}
+	t := taking{id: id, asked: asked}
+	t.job, t.again, t.err = w.store.Take(ctx, id)
+	t.took = time.Since(asked)
+	if errors.Is(t.err, queue.ErrNoHands) { // nobody can have handed it over
+		t.err = nil
+	}
+	if t.job != nil {
+		t.hold, t.returned = w.begin(t.job, asked)
+	}
+	w.handovers.answered(t)
 }
 
 func (w *Worker) ringHanded() { w.cfg.Bell.Ring(listen.HandedOver) }
@@ -86,14 +113,14 @@ type taken struct {
 	hold *hold
 }
 
-// takeHanded starts what was taken, takes back what could not be, and takes over what others have let lie. Trouble with that is no
+// takeHanded takes note of what was taken, takes back what could not be, and takes over what others have let lie. Trouble with that is no
 // reason not to look for other jobs.
 func (r *reserving) takeHanded() {
 	if !r.cfg.TakesHanded {
 		return
 	}
 	r.let()
-	r.startTaken()
+	r.noteTaken()
 	own, unsure, others := r.handovers.next(r.ringHanded)
 	if r.causes.Has(listen.Unheard) { // those who were handed jobs, too, may have fallen silent, and nobody hears of them
 		r.takeOver(nil)
@@ -120,77 +147,82 @@ func (r *reserving) let() {
 	r.taken = kept
 }
 
-// startTaken starts what the listener has taken.
-func (r *reserving) startTaken() {
+// noteTaken takes note of what the listener has taken, and tried to.
+func (r *reserving) noteTaken() {
 	for _, t := range r.handovers.taken() {
-		if r.notTaken(t.err, t.asked, "take what was handed over") {
+		if r.notTaken(&r.taking, t.err, t.asked, "take what was handed over") {
+			r.quiet.handAgain = r.takeAt
 			continue
 		}
-		found := 0
-		if t.job != nil {
-			found = 1
-		}
-		r.stats.looked(found, t.took)
 		r.quiet.asked(t.took)
 		r.handovers.tookCall(t.took)
 		switch {
 		case t.job != nil:
-			r.startHanded(*t.job, t.asked)
-		case t.again:
-			r.metAgain([]int64{t.id})
-		default: // somebody took it over, and commits hand this worker nothing any more
-			r.quiet.anew = true
-			if time.Since(r.quiet.doubted) > doubtApart {
-				r.quiet.doubted, r.hungry = time.Now(), true
+			r.stats.looked(1, t.took)
+			if t.hold == nil { // it had this one already
+				r.store.Let(*t.job)
+				continue
 			}
+			r.quiet.woken(t.asked)
+			r.taken = append(r.taken, taken{*t.job, t.hold})
+			if t.returned {
+				r.tooMany()
+			}
+		case t.again:
+			r.stats.looked(0, t.took)
+			r.metAgain([]int64{t.id})
+		default:
+			r.stats.looked(0, t.took)
+			r.wasTakenOver()
 		}
 	}
 }
 
+// wasTakenOver takes note that somebody had a job of this worker's, and commits hand it nothing any more.
+func (r *reserving) wasTakenOver() {
+	r.quiet.anew = true
+	if time.Since(r.quiet.doubted) > doubtApart {
+		r.quiet.doubted, r.hungry = time.Now(), true
+	}
+}
+
 // notTaken takes note of how a call ended by which this worker has its jobs. After an error it asks for all of them, a little later.
-func (r *reserving) notTaken(err error, began time.Time, doing string) bool {
+func (r *reserving) notTaken(t *trouble, err error, began time.Time, doing string) bool {
 	if r.stop.Err() != nil && err != nil {
 		return true
 	}
-	if r.taking.changed(err) {
+	if t.changed(err) {
 		r.logTrouble(err, doing)
 	}
 	if err == nil {
 		return false
 	}
-	at := time.Now().Add(r.taking.delay(err, began))
-	r.handovers.restUntil(at, r.ringHanded)
-	r.quiet.anew, r.quiet.handAgain = true, at // what commits know of the hands is of the session that has ended
-	r.cfg.Bell.RingIn(time.Until(at))          // and after the look it says anew that it takes jobs
-	r.hungry = true                            // meanwhile it is told of them
+	r.takeAt = time.Now().Add(t.delay(err, began))
+	r.handovers.restUntil(r.takeAt, r.ringHanded)
+	r.quiet.anew = true                     // what commits know of the hands is of a session that has ended
+	r.cfg.Bell.RingIn(time.Until(r.takeAt)) // and after the look it says anew that it takes jobs
+	r.hungry = true                         // meanwhile it is told of them
 	return true
 }
 
-// startHanded starts a job that was taken, or returns it.
-func (r *reserving) startHanded(j queue.Handed, asked time.Time) {
-	if r.slots.knows(j.Token) || len(r.slots.unknown([]int64{j.ID})) == 0 {
-		r.store.Let(j)
-		return
+// begin starts a job that was taken, or returns it. It does neither, and returns nil, when this process has it already.
+func (w *Worker) begin(j *queue.Handed, asked time.Time) (h *hold, returned bool) {
+	if w.slots.knows(j.Token) { // its handler goes on though its lease was lost
+		return nil, false
 	}
 	started := j.Job
 	started.StartedAt = j.LeaseUntil.Add(-j.Lease) // the row has when it was handed over
-	r.stats.reserved(started)
-	r.quiet.woken(asked)
+	w.stats.reserved(started)
 	// By the rule of its type, as the next extension will have it: what the row says began before its last extension.
-	lease := r.cfg.settings(j.Type).Lease
+	lease := w.cfg.settings(j.Type).Lease
 	j.LeaseUntil = j.StartedAt.Add(lease)
 	left := j.Lease - time.Since(asked) // a process may freeze between the answer and here
-	var h *hold
-	switch {
-	case r.stop.Err() != nil:
-		h = r.giveBack(j.Job, asked, errDraining)
-	case left < lease/2 || r.slots.free() == 0:
-		h = r.giveBack(j.Job, asked, errNoSlot)
-		r.tooMany()
-	default:
-		h = r.start(r.end, j.Job, asked.Add(j.Lease-lease), r.handlers)
+	if left >= lease/2 {
+		if h = w.handovers.begin(j.Job, asked.Add(j.Lease-lease)); h != nil {
+			return h, false
+		}
 	}
-	r.taken = append(r.taken, taken{j, h})
+	return w.giveBack(j.Job, asked, errNoSlot), true
 }
 
 // tooMany takes note that this worker was handed more than it has slots for.

@@ -172,7 +172,7 @@ func TestNothingOfABurstThatIsHandedOverIsForgotten(t *testing.T) {
 			for range n {
 				ids = append(ids, x.enqueue("t", 0, 0))
 			}
-			x.w.HungUp(t.Context()) // once for all
+			x.w.HungUp()(t.Context()) // once for all
 			pass(time.Second)
 			if running, _ := x.w.slots.counts(); running != n {
 				t.Errorf("of %d jobs %d run", n, running)

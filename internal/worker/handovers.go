@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,12 +23,10 @@ type handovers struct {
 	took atomic.Int64 // ns that a call about them took, of late
 
 	mu      sync.Mutex
-	asking  int                   // calls of the listener's under way
-	answers []taking              // of its calls, for the loop
-	had     [4 * mostHanded]int64 // the jobs that were taken last
-	oldest  int                   // of them
-	closed  bool                  // it is to take none any more
-	misses  int                   // calls that found nothing, since missed
+	start   starter  // nil: nothing is to be taken, not yet or no more
+	asking  int      // calls of the listener's under way
+	answers []taking // of its calls, for the loop
+	misses  int      // calls that found nothing, since missed
 	missed  time.Time
 	put     []watched // this worker's, but somebody looks after them: not before due
 	unsure  bool      // there may be jobs of this worker's that nobody knows of
@@ -46,28 +43,53 @@ type watched struct {
 	until time.Time // its lease counts from then on
 }
 
+// starter starts a job that was taken by a call that was sent at asked.
+type starter func(j queue.Job, asked time.Time) *hold
+
 // taking is how a call ended that was to take a job.
 type taking struct {
-	id    int64
-	job   *queue.Handed // nil: it is somebody else's, but for again
-	again bool
-	err   error
-	asked time.Time
-	took  time.Duration
+	id       int64
+	job      *queue.Handed // nil: it is somebody else's, but for again
+	hold     *hold
+	returned bool // it could not be started
+	again    bool
+	err      error
+	asked    time.Time
+	took     time.Duration
 }
 
-// mayTake says whether the listener is to take a job now; if so, answered is to follow. Else the loop asks for it, but for one that was
-// taken before: a job is handed over once, so whoever tells of it again is forging.
-func (h *handovers) mayTake(job int64, now time.Time) bool {
+// open has the listener take jobs, and start them.
+func (h *handovers) open(start starter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if slices.Contains(h.had[:], job) {
-		return false
+	h.start = start
+}
+
+// close has it take nothing any more.
+func (h *handovers) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.start = nil
+}
+
+// begin starts a job, unless it is too late for that.
+func (h *handovers) begin(j queue.Job, asked time.Time) *hold {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.start == nil {
+		return nil
 	}
-	if h.misses >= mostMisses && now.Before(h.missed.Add(missesWithin)) {
-		h.rest = h.missed.Add(missesWithin)
+	return h.start(j, asked)
+}
+
+// mayTake says whether the listener is to take a job now; if so, answered is to follow. Else the loop asks for it.
+func (h *handovers) mayTake(now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if again := h.missed.Add(missesWithin); h.misses >= mostMisses && now.Before(again) && h.rest.Before(again) {
+		h.rest = again
 	}
-	if h.closed || len(h.answers) >= mostHanded || now.Before(h.rest) {
+	if h.start == nil || len(h.answers) >= mostHanded || now.Before(h.rest) {
 		h.unsure = true
 		return false
 	}
@@ -80,11 +102,13 @@ func (h *handovers) answered(t taking) {
 	defer h.mu.Unlock()
 	h.asking--
 	h.answers = append(h.answers, t)
-	if t.job != nil {
-		h.had[h.oldest] = t.id
-		h.oldest = (h.oldest + 1) % len(h.had)
-	}
-	if t.err == nil && t.job == nil {
+	switch {
+	case t.err != nil: // what else is heard of on that connection fails likewise
+		h.unsure = true
+		if rest := time.Now().Add(troubleFirst); h.rest.Before(rest) {
+			h.rest = rest
+		}
+	case t.job == nil:
 		if t.asked.Sub(h.missed) >= missesWithin {
 			h.misses, h.missed = 0, t.asked
 		}
@@ -99,13 +123,6 @@ func (h *handovers) taken() []taking {
 	all := h.answers
 	h.answers = nil
 	return all
-}
-
-// close has the listener take nothing any more.
-func (h *handovers) close() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.closed = true
 }
 
 // restUntil has all jobs of this worker's asked for, but not before that time.

@@ -66,7 +66,10 @@ func (r *reserving) stopWanting() (ok bool) {
 
 // takeBack takes the wish back.
 func (r *reserving) takeBack() (ok bool) {
-	r.quiet.wants, r.quiet.armed, r.quiet.wakes, r.quiet.asking = false, false, 0, 0
+	r.quiet.wants, r.quiet.armed, r.quiet.wakes, r.quiet.asking, r.quiet.taking = false, false, 0, 0, 0
+	if r.quiet.hands && r.cfg.Seat != nil && r.cfg.Seat.Hearing() != listen.Listening { // it has not heard of the last ones, and nobody takes them over
+		defer r.doubtHands()
+	}
 	r.quiet.recount(time.Now())
 	r.stats.toggled()
 	defer r.wished()
@@ -93,8 +96,14 @@ func (r *reserving) wish(told, handed bool) error {
 	if err == nil {
 		q.anew = false
 	}
+	if errors.Is(refused, queue.ErrNoHands) { // the connection is lost, or this worker is in reserve by now: another one is told of
+		return err
+	}
 	if refused != nil {
 		q.handAgain = time.Now().Add(cannotBeHanded)
+		if r.cfg.Seat != nil && !errors.Is(refused, queue.ErrThroughPooler) {
+			r.cfg.Seat.Redial() // another one may do
+		}
 	}
 	if handed && r.handing.changed(refused) && refused != nil {
 		r.log.Warn().Err(refused).Msg("commits can't hand jobs to this worker: it looks for each")

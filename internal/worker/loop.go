@@ -41,17 +41,27 @@ type reserving struct {
 	dozing   trouble // of the calls that lead to sleep
 	poison   trouble
 	taking   trouble // of taking what was handed over
+	fetching trouble // of taking back what could not be
 	handing  trouble // of being handed jobs
 	standing trouble // of looking after what was handed to others
 	taken    []taken
-	met      int  // calls in a row that met somebody who looks after a job
-	strict   bool // the coming pause is for a failure: a ring doesn't end it before troubleStrict
+	takeAt   time.Time // jobs that were handed over are not asked for before
+	met      int       // calls in a row that met somebody who looks after a job
+	strict   bool      // the coming pause is for a failure: a ring doesn't end it before troubleStrict
 	quiet    sleepiness
 }
 
 // loop reserves for free slots until stop ends.
 func (w *Worker) loop(stop, end context.Context, handlers *sync.WaitGroup) {
 	r := &reserving{Worker: w, stop: stop, end: end, handlers: handlers, hungry: true, quiet: sleepiness{calm: true, sits: true, pace: w.pace}}
+	if w.cfg.TakesHanded {
+		w.handovers.open(func(j queue.Job, asked time.Time) *hold {
+			if stop.Err() != nil {
+				return nil
+			}
+			return w.start(end, j, asked, handlers)
+		})
+	}
 	for stop.Err() == nil {
 		if pause := r.step(); pause != 0 {
 			r.rest(pause)
@@ -94,11 +104,15 @@ func (r *reserving) step() time.Duration {
 	if !r.hungry {
 		return untilWoken
 	}
+	if free = r.slots.book(free); free == 0 {
+		return r.full()
+	}
 	trusted := r.quiet.armed || r.quiet.trusts && r.inReserve()
 	began := time.Now()
 	// Whoever sleeps armed knows of all that was there, and is told of all that comes. So the job that woke it is had first, and
 	// all other questions are asked a moment later.
 	res, err := r.look(free, r.quiet.armed && r.causes.Only(listen.Notified))
+	r.slots.unbook(free)
 	r.stats.reserving(err)
 	if pause, failed := r.failed(&r.looking, err, began, "reserve"); failed {
 		return pause

@@ -20,8 +20,10 @@ const (
 	busyAsking = busyWithin * 3 / 5
 	fewWakes   = busyWakes / 5
 	longAsking = busyAsking / 6
-	// Where calls take so long that few fill the time, the jobs that are handed over pile up.
+	// … or nearly all of the time goes into asking, however few jobs that is about: they pile up. Here one call counts as half of the time
+	// at most.
 	noTimeLeft = busyWithin * 9 / 10
+	halfOfTime = busyWithin / 2
 	// Idle again: looks have found nothing for this long, with such pauses between them.
 	calmAfter = 20 * time.Millisecond
 	calmPause = 2 * time.Millisecond
@@ -65,7 +67,8 @@ type sleepiness struct {
 	doubted    time.Time // when a job that was handed over had become somebody else's
 	wakes      int       // by notifications and jobs handed over, since wakesFrom
 	wakesFrom  time.Time
-	asking     time.Duration // for what they told of, since wakesFrom
+	asking     time.Duration // for what they told of, since wakesFrom; a stall counts little
+	taking     time.Duration // the same; a stall counts
 	found      int           // by looks without the wish, since foundFrom
 	looks      int           // since then
 	looking    time.Duration // for how long
@@ -103,15 +106,17 @@ func (q *sleepiness) woken(now time.Time) {
 // asked counts the time that a call took which asked for such jobs.
 func (q *sleepiness) asked(took time.Duration) {
 	q.window(time.Now())
+	q.look = min(took, halfOfTime)
+	q.taking += q.look
 	took = min(took, longAsking)
 	q.asking += took
-	q.looks, q.looking, q.look = q.looks+1, q.looking+took, took
+	q.looks, q.looking = q.looks+1, q.looking+took
 }
 
 // window begins to count anew when the time is over.
 func (q *sleepiness) window(now time.Time) {
 	if now.Sub(q.wakesFrom) > busyWithin {
-		q.wakes, q.asking, q.wakesFrom = 0, 0, now
+		q.wakes, q.asking, q.taking, q.wakesFrom = 0, 0, 0, now
 	}
 }
 
@@ -124,7 +129,7 @@ func (q *sleepiness) rested(d time.Duration) {
 
 // often says whether jobs come at such a rate that it is cheaper to look for them.
 func (q *sleepiness) often() bool {
-	return q.wakes >= q.pace.busyWakes || q.wakes >= fewWakes && q.asking >= busyAsking || q.asking >= noTimeLeft
+	return q.wakes >= q.pace.busyWakes || q.wakes >= fewWakes && q.asking >= busyAsking || q.taking >= noTimeLeft
 }
 
 func (q *sleepiness) isBusy() bool {

@@ -46,17 +46,23 @@ type slots struct {
 	pending int             // handed to the concluder, not settled
 	held    map[int64]*hold // by job id: what is working or handed, and so has a lease to extend
 	tokens  map[string]bool // of the handlers that run
+	booked  int             // free slots that somebody is asking for jobs for
+	claimed map[int64]bool  // jobs that somebody is asking for by their ids
 }
 
 func newSlots(n int) *slots {
-	return &slots{size: n, freed: make(chan struct{}, 1), held: map[int64]*hold{}, tokens: map[string]bool{}}
+	return &slots{size: n, freed: make(chan struct{}, 1), held: map[int64]*hold{}, tokens: map[string]bool{}, claimed: map[int64]bool{}}
 }
 
 // free is how many jobs may be reserved now.
 func (s *slots) free() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return max(0, min(s.size-s.running, 2*s.size-s.running-s.pending))
+	return s.freeLocked()
+}
+
+func (s *slots) freeLocked() int {
+	return max(0, min(s.size-s.running, 2*s.size-s.running-s.pending)-s.booked)
 }
 
 func (s *slots) counts() (running, pending int) {
@@ -92,19 +98,6 @@ func (s *slots) knows(token string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tokens[token]
-}
-
-// unknown returns those jobs that this process does not hold.
-func (s *slots) unknown(ids []int64) []int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var out []int64
-	for _, id := range ids {
-		if s.held[id] == nil {
-			out = append(out, id)
-		}
-	}
-	return out
 }
 
 // over says whether nothing of a reservation is left to be done here.

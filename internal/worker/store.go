@@ -35,10 +35,10 @@ type Store interface {
 	Deregister(ctx context.Context) error
 
 	// Take takes a job that was handed to this worker, on the connection that has heard of it; nil when it is not this worker's; again says
-	// that somebody looks after it this very moment. HungUp waits until all is to be found by Mine that commits may have handed this worker
-	// before that connection was closed. Only the listener's goroutine calls them.
+	// that somebody looks after it this very moment. HungUp says that this connection is closed; what it returns waits until all is to be
+	// found by Mine that commits may have handed this worker before. Only the listener's goroutine calls them.
 	Take(ctx context.Context, id int64) (taken *queue.Handed, again bool, err error)
-	HungUp(ctx context.Context) error
+	HungUp() (wait func(context.Context) error)
 	// Let says that a job that was taken is over.
 	Let(job queue.Handed)
 	// Mine returns all jobs that are RUNNING for this worker, TakeBack makes those of them that it has not taken its own as if they had

@@ -23,7 +23,7 @@ func (r *reserving) fetch(ids []int64, all bool) {
 	if all {
 		began := time.Now()
 		mine, err := r.store.Mine(ctx)
-		if r.notTaken(err, began, "ask what was handed over") {
+		if r.notTaken(&r.fetching, err, began, "ask what was handed over") {
 			r.handovers.doubt()
 			return
 		}
@@ -34,13 +34,15 @@ func (r *reserving) fetch(ids []int64, all bool) {
 			}
 		}
 	}
+	ids = r.slots.claimAll(ids) // but for those that the listener is taking
+	defer r.slots.unclaim(ids...)
 	var met []int64
-	for ids = r.slots.unknown(ids); len(ids) > 0; {
+	for rest := ids; len(rest) > 0; {
 		var now []int64
-		now, ids = ids[:min(len(ids), handedAtOnce)], ids[min(len(ids), handedAtOnce):]
+		now, rest = rest[:min(len(rest), handedAtOnce)], rest[min(len(rest), handedAtOnce):]
 		asked := time.Now()
 		jobs, again, err := r.store.TakeBack(ctx, now)
-		if r.notTaken(err, asked, "take back what was handed over") {
+		if r.notTaken(&r.fetching, err, asked, "take back what was handed over") {
 			r.handovers.doubt()
 			return
 		}
@@ -49,6 +51,9 @@ func (r *reserving) fetch(ids []int64, all bool) {
 			r.startBack(j, asked)
 		}
 		met = append(met, again...)
+		if len(jobs)+len(again) < len(now) && !all {
+			r.wasTakenOver()
+		}
 	}
 	if len(met) > 0 {
 		r.metAgain(met)
@@ -60,10 +65,12 @@ func (r *reserving) fetch(ids []int64, all bool) {
 // startBack starts a job that was taken back, or returns it.
 func (r *reserving) startBack(j queue.Job, asked time.Time) {
 	r.stats.reserved(j)
+	slot := r.slots.book(1)
+	defer r.slots.unbook(slot)
 	switch {
 	case r.stop.Err() != nil:
 		r.giveBack(j, asked, errDraining)
-	case r.slots.free() == 0:
+	case slot == 0:
 		r.giveBack(j, asked, errNoSlot)
 		r.tooMany()
 	default:
@@ -88,6 +95,11 @@ func (r *reserving) unheard() {
 	ctx, done := r.statement(r.stop, r.end)
 	defer done()
 	_, _ = r.store.Barrier(ctx) // those under way that saw that it takes jobs, or as many of them as end soon
+	r.doubtHands()
+}
+
+// doubtHands asks for it at the next turn.
+func (r *reserving) doubtHands() {
 	r.handovers.doubt()
 	r.ringHanded()
 }
@@ -101,7 +113,7 @@ func (r *reserving) returnHanded() {
 	}
 	r.handovers.close() // from here on the listener takes none
 	for all := true; ; all = false {
-		r.startTaken()
+		r.noteTaken()
 		own, unsure, _ := r.handovers.next(r.ringHanded)
 		if r.fetch(own, all || unsure); !r.handovers.any() {
 			return

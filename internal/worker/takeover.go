@@ -10,10 +10,11 @@ import (
 // takeOver takes over jobs that others were handed and have let lie, any when it is about none. Those that it can't have for now stay
 // watched.
 func (r *reserving) takeOver(lying []watched) {
-	free := r.slots.free()
 	if r.stop.Err() != nil {
 		return
 	}
+	free := r.slots.book(r.slots.free())
+	defer r.slots.unbook(free)
 	if free == 0 {
 		r.watchOn(lying, nil)
 		return

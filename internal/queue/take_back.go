@@ -1,0 +1,44 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+)
+
+// TakeBack makes jobs that are RUNNING for this worker, and that its process doesn't have, its own by new tokens, as if Reserve had
+// returned them. Those that somebody else has by now are not among the answers; those that can't be had this very moment come back as
+// again: somebody looks after them, or a session of this worker's is about to end that has taken them.
+func (s *Store) TakeBack(ctx context.Context, ids []int64) (jobs []Job, again []int64, err error) {
+	r, err := s.takes(ctx, s.sql.takeBack, ids, s.cfg.WorkerID, s.Settings("").Lease.Milliseconds(), s.leases)
+	if err != nil {
+		return nil, nil, fmt.Errorf("take back: %w", err)
+	}
+	return r.Jobs, r.again, nil
+}
+
+// TakeOver takes over at most n of these jobs, those that were handed to other workers which live and have not taken them. When ids is
+// nil, it looks at all jobs that were handed over for a while.
+func (s *Store) TakeOver(ctx context.Context, ids []int64, n int) ([]Job, error) {
+	r, err := s.takes(ctx, s.sql.takeOver, n, ids, s.cfg.WorkerID, s.Settings("").Lease.Milliseconds(), s.leases)
+	if err != nil {
+		return nil, fmt.Errorf("take over: %w", err)
+	}
+	return r.Jobs, nil
+}
+
+// takes calls a function that returns jobs as reserve does.
+func (s *Store) takes(ctx context.Context, sql string, args ...any) (r Reservation, err error) {
+	ctx, done := s.bound(ctx)
+	defer done()
+	rows, err := s.cfg.DB.Query(ctx, sql, args...)
+	if err != nil {
+		return r, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := s.scan(rows, &r); err != nil {
+			return r, err
+		}
+	}
+	return r, rows.Err()
+}

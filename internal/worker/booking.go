@@ -1,0 +1,51 @@
+package worker
+
+// The loop reserves for free slots, and the listener takes what is handed over, each on its own goroutine. So a slot is booked before it
+// is asked for a job, and a job is claimed before it is asked for by its id.
+
+// book books up to n free slots, and returns how many.
+func (s *slots) book(n int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n = min(n, s.freeLocked())
+	s.booked += n
+	return n
+}
+
+// unbook gives back booked slots, after the jobs that they were for have been started. Whoever may keep the loop from one rings the bell
+// afterwards.
+func (s *slots) unbook(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.booked -= n
+}
+
+// claim says whether a job is one that this process neither has nor is about to have. If so it is the caller's, until unclaim.
+func (s *slots) claim(id int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[id] != nil || s.claimed[id] {
+		return false
+	}
+	s.claimed[id] = true
+	return true
+}
+
+// claimAll returns those of these jobs that the caller has claimed now.
+func (s *slots) claimAll(ids []int64) []int64 {
+	var all []int64
+	for _, id := range ids {
+		if s.claim(id) {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+func (s *slots) unclaim(ids ...int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		delete(s.claimed, id)
+	}
+}
