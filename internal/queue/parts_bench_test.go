@@ -19,7 +19,7 @@ const (
 	plainInsert = `INSERT INTO notifyworker.jobs (type) VALUES ('bench')`
 	// As the commit of a client leaves it that hands its job over.
 	handedInsert = `INSERT INTO notifyworker.jobs (type, status, lock_token, worker_id, attempts, started_at, lease_expires_at)
-		VALUES ('bench', 'RUNNING', gen_random_uuid(), '` + workerA + `', 1, now(), now() + interval '8 s')`
+		VALUES ('bench', 'RUNNING', overlay(gen_random_uuid()::text PLACING '8' FROM 15 FOR 1)::uuid, '` + workerA + `', 1, now(), now() + interval '8 s')`
 	plainUpdate = `UPDATE notifyworker.jobs SET status = 'RUNNING', lock_token = gen_random_uuid(), worker_id = '` + workerA + `',
 		       attempts = attempts + 1, started_at = clock_timestamp(), updated_at = now(), lease_expires_at = clock_timestamp() + interval '30 s'
 		 WHERE id = (SELECT id FROM notifyworker.jobs WHERE status = 'PENDING' AND run_after <= now() ORDER BY run_after, id LIMIT 1 FOR UPDATE SKIP LOCKED)
@@ -66,7 +66,7 @@ func benchmarkParts(b *testing.B, pause time.Duration) {
 		{name: "UPDATE", reserve: plainUpdate},
 		{name: "UPDATE-as-reserve", reserve: fullUpdate},
 		{name: "reserve-brief", reserve: `SELECT * FROM notifyworker.reserve(8, '` + workerA + `', 30000, p_brief => true)`},
-		{name: "take", insert: handedInsert, reserve: `SELECT * FROM notifyworker.take(ARRAY(SELECT id FROM notifyworker.jobs), '` + workerA + `')`},
+		{name: "take", insert: handedInsert, take: true},
 		{name: "reserve", reserve: `SELECT * FROM notifyworker.reserve(8, '` + workerA + `', 30000)`},
 	}
 	for _, p := range parts {
@@ -99,6 +99,8 @@ func rest(pause time.Duration) {
 type part struct {
 	name, change, reserve string
 	insert                string // "": plainInsert
+	take                  bool   // by the session that hears of it, not by reserve
+	store                 *queue.Store
 	conn                  *pgx.Conn
 	took                  []time.Duration
 }
@@ -110,7 +112,12 @@ func (p *part) begin(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(c.Release)
-	p.conn = c.Conn()
+	p.conn, p.store = c.Conn(), tb.Store
+	if p.take {
+		if err := p.store.OpenHands(b.Context(), p.conn); err != nil {
+			b.Fatal(err)
+		}
+	}
 	for sql := range strings.SplitSeq(p.change, ";") {
 		p.exec(b, sql)
 	}
@@ -124,20 +131,37 @@ func (p *part) exec(b *testing.B, sql string) {
 
 func (p *part) once(b *testing.B, pause time.Duration) {
 	p.exec(b, cmp.Or(p.insert, plainInsert))
-	rest(pause)
-	began := time.Now()
-	rows, err := p.conn.Query(b.Context(), p.reserve)
-	if err != nil {
+	var id int64
+	if err := p.conn.QueryRow(b.Context(), `SELECT max(id) FROM notifyworker.jobs`).Scan(&id); err != nil {
 		b.Fatal(p.name, err)
 	}
-	n := 0
+	rest(pause)
+	began := time.Now()
+	n, err := p.ask(b, id)
+	if p.took = append(p.took, time.Since(began)); err != nil || n == 0 {
+		b.Fatal(p.name, n, err)
+	}
+	p.exec(b, `DELETE FROM notifyworker.jobs`)
+}
+
+// ask has the job, and returns how many it has.
+func (p *part) ask(b *testing.B, id int64) (n int, err error) {
+	if p.take {
+		h, _, err := p.store.Take(b.Context(), id)
+		if h != nil {
+			p.store.Let(*h)
+			n = 1
+		}
+		return n, err
+	}
+	rows, err := p.conn.Query(b.Context(), p.reserve)
+	if err != nil {
+		return 0, err
+	}
 	for rows.Next() {
 		n++
 	}
-	if p.took = append(p.took, time.Since(began)); rows.Err() != nil || n == 0 {
-		b.Fatal(p.name, n, rows.Err())
-	}
-	p.exec(b, `DELETE FROM notifyworker.jobs`)
+	return n, rows.Err()
 }
 
 // BenchmarkRare reserves a single job by a brief look more than a second after the last one, and reports the median of microseconds:
