@@ -77,7 +77,7 @@ func openHands(ctx context.Context, conn *pgx.Conn, lock string) (key int32, err
 	}
 	for had := false; !had; {
 		key = rand.Int32()
-		if err := conn.QueryRow(ctx, lock, key).Scan(&had, nil, nil); err != nil {
+		if err := conn.QueryRow(ctx, lock, key).Scan(&had, nil, nil, nil); err != nil {
 			return 0, fmt.Errorf("lock: %w", err)
 		}
 	}
