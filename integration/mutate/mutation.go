@@ -32,7 +32,7 @@ func (m mutation) apply() (string, error) {
 
 func all() []mutation {
 	var out []mutation
-	for _, ms := range [][]mutation{adding, taking, returning, byHand, waking, handing, seating, admitting, refreshing, rows, firstGeneration} {
+	for _, ms := range [][]mutation{adding, taking, returning, byHand, waking, handing, handedTaken, seating, admitting, refreshing, rows, firstGeneration} {
 		out = append(out, ms...)
 	}
 	return out

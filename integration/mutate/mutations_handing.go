@@ -2,7 +2,7 @@ package main
 
 const handSQL = "triggers/24_hand_over.sql"
 
-// handing is what a commit hands to a sleeper, how that takes it, and how others take it over.
+// handing is what a commit hands to a sleeper, and how others take it over. How that one takes it is in handedTaken.
 var handing = []mutation{
 	{
 		what: "a commit hands over what it enqueues", file: notifySQL, in: queueTests, run: `TestADueJobIsHanded`,
@@ -46,7 +46,7 @@ var handing = []mutation{
 	},
 	{
 		what: "a trigger that raises keeps no job from being enqueued", file: handSQL, in: queueTests, run: `TestAJobThatCannotBeHandedOver`,
-		old: "EXCEPTION WHEN OTHERS THEN -- a trigger", new: "EXCEPTION WHEN division_by_zero THEN -- a trigger",
+		old: "EXCEPTION WHEN OTHERS THEN -- a trigger of the user's refuses it, say: that is", new: "EXCEPTION WHEN division_by_zero THEN -- that is",
 	},
 	{
 		what: "nor one that may raise later", file: handSQL, in: queueTests, run: `TestAJobThatCannotBeHandedOver`,
@@ -59,22 +59,6 @@ var handing = []mutation{
 	{
 		what: "the token names the session", file: handSQL, in: queueTests, run: `TestAJobThatItsWorkerLetLie`,
 		old: "(token || lpad(to_hex(sleeper.key), 8, '0'))::uuid", new: "gen_random_uuid()",
-	},
-	{
-		what: "a worker takes its own only", file: handSQL, in: queueTests, run: `TestAWorkerTakesOnly`,
-		old: "FROM jobs j WHERE j.id = job AND j.worker_id = p_worker;\n            IF NOT FOUND", new: "FROM jobs j WHERE j.id = job;\n            IF NOT FOUND",
-	},
-	{
-		what: "who takes a job has its lock", file: handSQL, in: queueTests, run: `TestAJobIsNotTakenOver`,
-		old: "IF pg_try_advisory_lock(taken_key(job)) THEN", new: "IF true THEN",
-	},
-	{
-		what: "what is not its own is let go", file: handSQL, in: queueTests, run: `TestAWorkerTakesOnly`,
-		old: "            IF NOT FOUND THEN\n                PERFORM pg_advisory_unlock(taken_key(job));\n            END IF;\n", new: "",
-	},
-	{
-		what: "what is over is given back", file: handSQL, in: queueTests, run: `TestAJobThatIsOver`,
-		old: "    FOREACH job IN ARRAY p_done LOOP\n        PERFORM pg_advisory_unlock(taken_key(job));\n", new: "    FOREACH job IN ARRAY p_done LOOP\n        NULL;\n",
 	},
 	{
 		what: "each schema has locks of its own", file: handSQL, in: queueTests, run: `TestTwoSchemas`,

@@ -1,9 +1,12 @@
 package queue_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"notifyworker/internal/pgtest"
 	"notifyworker/internal/queue"
@@ -24,6 +27,51 @@ func TestAWorkerTakesOnlyWhatIsItsOwn(t *testing.T) {
 	takesNothing(t, tb.Store, id+1)
 	if n := tb.takenLocks(); n != 1 {
 		t.Errorf("%d locks are held for one job", n)
+	}
+}
+
+// Who locks another's job, and be it for a moment, keeps its owner from taking it: so none is locked on a forged notification's word.
+func TestAJobThatIsNotTheWorkersIsNotLockedForAMoment(t *testing.T) {
+	tb := newHandedTable(t)
+	var sent queue.Sent
+	cfg := tb.conn().Config()
+	sent.By(cfg)
+	conn, err := pgx.ConnectConfig(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background()) //nolint:errcheck // nothing hangs on it
+	another, back := tb.handed("t"), tb.handed("t")
+	tb.exec(`UPDATE notifyworker.jobs SET worker_id = $2::text::uuid WHERE id = $1`, another, workerB) // as if it had been handed to that one
+	tb.takesBack(1, back)
+	if err := tb.OpenHands(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	for name, id := range map[string]int64{"it is another's": another, "it was taken back": back, "it is nobody's": 4711} {
+		before := sent.Count()
+		takesNothing(t, tb.Store, id)
+		if n := sent.Count() - before; n != 2 {
+			t.Errorf("%s: %d statements, want 2: a lock was had, and given back", name, n)
+		}
+	}
+}
+
+// A server may have other defaults, and statistics of an empty table.
+func TestTheSessionOfTheHandsPlansByIndexAndEachStatementSeesWhatIsCommitted(t *testing.T) {
+	tb := newTable(t)
+	conn := tb.conn()
+	if _, err := conn.Exec(t.Context(), `SET enable_seqscan = on; SET default_transaction_isolation = 'repeatable read'`); err != nil {
+		t.Fatal(err)
+	}
+	if err := tb.OpenHands(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	var scans, level string
+	if err := conn.QueryRow(t.Context(), `SELECT current_setting('enable_seqscan'), current_setting('transaction_isolation')`).Scan(&scans, &level); err != nil {
+		t.Fatal(err)
+	}
+	if scans != "off" || level != "read committed" {
+		t.Errorf("sequential scans are %s, and it is %s", scans, level)
 	}
 }
 

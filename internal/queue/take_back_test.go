@@ -85,6 +85,49 @@ func TestTakingBackWaitsForNobodyAndOneThatIsRefusedHoldsUpNoOther(t *testing.T)
 	tb.takesBack(1, a)
 }
 
+// From when it began to when it comes to a job, that may have become another's. So it locks first and looks then.
+func TestAJobThatWasTakenOverMeanwhileIsNotTakenBack(t *testing.T) {
+	tb := newHandedTable(t)
+	a, b := tb.handed("t"), tb.handed("t")
+	tb.exec(fmt.Sprintf(`CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock_shared(1, 1); RETURN NEW; END $$;
+		CREATE TRIGGER slow BEFORE UPDATE ON notifyworker.jobs FOR EACH ROW WHEN (OLD.id = %d) EXECUTE FUNCTION slow()`, a))
+	tx, err := tb.conn().Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `SELECT pg_advisory_xact_lock(1, 1)`); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		js, again, err := tb.TakeBack(t.Context(), []int64{a, b})
+		if err == nil && (len(js) != 1 || js[0].ID != a || len(again) > 0) {
+			err = fmt.Errorf("took back %+v, again %d, want job %d", js, again, a)
+		}
+		done <- err
+	}()
+	tb.waitsFor(1, done)
+	tb.takesOver(tb.other(tb.pool), 1, 1, b)
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	tb.runsFor(workerB, b)
+}
+
+// waitsFor returns when somebody waits for an advisory lock of this class, and fails when what should wait is done.
+func (tb table) waitsFor(class int, done <-chan error) {
+	tb.t.Helper()
+	for deadline := time.Now().Add(time.Minute); !value[bool](tb, `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = $1 AND NOT granted
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`, class); {
+		if len(done) > 0 || time.Now().After(deadline) {
+			tb.t.Fatalf("it does not wait for lock %d", class)
+		}
+	}
+}
+
 func TestWhoHasHungUpWaitsForItsSessionAndForTheCommitsUnderWay(t *testing.T) {
 	tb := newHandedTable(t)
 	conn := tb.opens(tb.Store)
@@ -103,20 +146,11 @@ func TestWhoHasHungUpWaitsForItsSessionAndForTheCommitsUnderWay(t *testing.T) {
 	done := make(chan error, 1)
 	wait := tb.HungUp()
 	go func() { done <- wait(t.Context()) }()
-	waits := func(class int) {
-		t.Helper()
-		for deadline := time.Now().Add(time.Minute); !value[bool](tb, `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = $1 AND NOT granted
-				AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`, class); {
-			if len(done) > 0 || time.Now().After(deadline) {
-				t.Fatalf("it does not wait for lock %d", class)
-			}
-		}
-	}
-	waits(1853292549)
+	tb.waitsFor(1853292549, done)
 	if err := conn.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	waits(1853292547)
+	tb.waitsFor(1853292547, done)
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
