@@ -7,21 +7,33 @@ import (
 // Scenario is what may happen.
 type Scenario struct {
 	Name     string
-	Unheard  bool // the notification does not reach the first worker
-	Alone    bool // there is no second one
+	Alone    bool // there is no second worker
 	Freezes  bool
 	Dies     bool
-	Cuts     int  // so often the session of its hands breaks
-	Forged   int  // so many notifications are forged, to the second worker
+	HangsUp  bool // the first worker goes into reserve
+	Cuts     int  // so often a session of its breaks, at either end first
+	Forged   int  // so many notifications are forged, to either worker
+	Losses   int  // so many answers of take_back are lost
+	Late     bool // and the server may carry it out at any time later
 	Reserved bool // the job was reserved by a look, and runs: whoever asks for it shall not have it
 }
 
 // Protocol has a field for each line left out or done otherwise. The zero value is the real one.
 type Protocol struct {
-	LooksFirst         bool // take looks, and locks then
+	LooksFirst         bool // the listener looks, and locks then
 	LetsEarly          bool // "taken" is given back when the job starts
-	TakesAnybodys      bool // take does not ask whose the job is
+	TakesAnybodys      bool // take_lock and take_look do not ask whose the job is
+	TakesWhatIsBack    bool // nor whether it was taken back
+	TakesByAnySession  bool // nor, take_lock, whether it was handed to this very session
+	TakesTwice         bool // the listener asks again for a job that it has taken
 	NeverAsks          bool // the worker does not ask what was handed to it, and was not heard of
+	NeverAsksAgain     bool // nor for a job that somebody looked after
+	BacksWhatRuns      bool // nor whether it runs the job, before take_back
+	BacksWhatIsAsked   bool // nor whether its listener has the job, or asks for it
+	BackWithoutLock    bool // take_back does not try "taken"
+	BackLooksFirst     bool // and does not look again when it has it
+	HungUpAtOnce       bool // who hangs up does not wait for its session's end
+	HungUpNoBarrier    bool // nor for the commits under way
 	OverWithoutLock    bool // take_over does not get "taken"
 	OverTheDead        bool // take_over does not look whether the session lives
 	LooksBeforeLocking bool // it looks before it has "taken"
@@ -37,171 +49,102 @@ type Model struct {
 	Protocol Protocol
 }
 
-// Start has the job committed and handed over.
+// Start has the first worker asleep, and a commit about to look for it. It may have just connected.
 func (m *Model) Start() []State {
 	sc := &m.Scenario
-	s := State{hands: 1, last: 1, cuts: uint8(sc.Cuts), forged: uint8(sc.Forged), looks: sc.Reserved}
-	if sc.Unheard {
-		s.doing = deaf
-	}
+	s := State{conn: 1, alive: 1 << 1, last: 1, cuts: uint8(sc.Cuts), forged: uint8(sc.Forged), losses: uint8(sc.Losses)}
 	if sc.Reserved {
-		s.doing = running
+		s.job, s.token, s.run = first, byLook, [2]token{byLook}
 	}
-	if sc.Alone || m.Protocol.NobodyLooksAfter || sc.Reserved {
-		s.after = idle
-	}
-	return []State{s}
+	connected := s
+	connected.doubt = !m.Protocol.NeverAsks
+	return []State{s, connected}
+}
+
+type steps struct {
+	s    *State
+	emit func(*State, explore.Step)
+}
+
+func (to steps) do(l label, change func(t *State)) {
+	t := *to.s
+	change(&t)
+	to.emit(&t, explore.Step(l))
 }
 
 // Next tries everybody.
 func (m *Model) Next(s *State, emit func(*State, explore.Step)) {
-	to := func(l label, change func(t *State)) {
-		t := *s
-		change(&t)
-		emit(&t, explore.Step(l))
-	}
-	m.mishaps(s, to)
+	to := steps{s, emit}
+	m.client(s, to)
+	m.takes(s, to)
+	m.takesBack(s, to)
 	if s.life == awake {
-		m.firstWorker(s, to)
+		m.listener(s, to)
+		m.loop(s, to)
+		m.handlers(s, to)
 	}
 	m.secondWorker(s, to)
+	m.mishaps(s, to)
 }
 
-func (m *Model) firstWorker(s *State, to func(label, func(*State))) {
-	if s.hands == 0 {
-		to(opens, func(t *State) { t.last++; t.hands = t.last })
-	}
-	mine := s.job == first || m.Protocol.TakesAnybodys && s.job == second
-	free := (s.taken == 0 || s.taken == s.hands) && !s.held()
-	switch s.doing {
-	case deaf:
-		if !m.Protocol.NeverAsks {
-			to(asks, func(t *State) { t.doing = knowing })
-		}
-	case knowing:
-		switch {
-		case s.hands == 0:
-		case m.Protocol.LooksFirst && mine:
-			to(looksOnly, func(t *State) { t.doing = looked })
-		case !free: // asked again a little later
-		case mine:
-			to(takes, func(t *State) { t.doing, t.taken, t.by = answered, t.hands, t.hands })
-		default:
-			to(findsAnothers, func(t *State) { t.doing = over })
-		}
-	case looked:
-		if s.hands != 0 && free {
-			to(locksOnly, func(t *State) { t.doing, t.taken, t.by = answered, t.hands, t.hands })
-		}
-	case answered:
-		to(hears, func(t *State) { t.doing = starting })
-	case starting:
-		to(starts, func(t *State) {
-			t.doing = running
-			if m.Protocol.LetsEarly {
-				t.taken = 0
-			}
-		})
-	case running:
-		to(concludes, func(t *State) {
-			t.doing, t.taken = over, 0
-			if t.job == first {
-				t.job = done
-			}
-		})
-	}
-}
-
-func (m *Model) secondWorker(s *State, to func(label, func(*State))) {
-	key := session(1) // in the token
-	if m.Protocol.AnyKey {
-		key = s.hands
-	}
-	lives := key != 0 && (s.hands == key || s.fading == key) || m.Protocol.OverTheDead
-	look := func(then after) {
-		if lives {
-			to(seesItLives, func(t *State) { t.after = then })
+// client commits. What it notifies reaches those who listen then.
+func (m *Model) client(s *State, to steps) {
+	switch s.job {
+	case unwritten:
+		if s.lives(1) {
+			to.do(handsOver, func(t *State) { t.job, t.token = written, handed })
 			return
 		}
-		to(seesItGone, func(t *State) { t.after = idle })
-	}
-	switch s.after {
-	case told:
-		if s.job != first || s.looks && !m.Protocol.AnyToken {
-			to(leaves, func(t *State) { t.after = idle })
-			return
-		}
-		to(reads, func(t *State) { t.after = read })
-	case read:
-		switch {
-		case m.Protocol.LooksBeforeLocking:
-			look(checked)
-		case m.Protocol.OverWithoutLock:
-			look(sure)
-		default:
-			m.lockJob(s, to, locked)
-		}
-	case checked:
-		m.lockJob(s, to, sure)
-	case locked:
-		look(sure)
-	case sure:
-		to(takesOver, func(t *State) {
-			t.after = idle
-			if t.job == first { // it has the row's lock, and the token is what it was
-				t.job, t.after = second, runs
+		to.do(findsNobody, func(t *State) { t.job = rescued })
+	case written:
+		to.do(commits, func(t *State) {
+			t.job = first
+			t.note = t.lives(t.conn)
+			if !m.Scenario.Alone && !m.Protocol.NobodyLooksAfter && t.after == away {
+				t.after = told
 			}
 		})
-	case runs:
-		to(secondConcludes, func(t *State) { t.job, t.after = done, idle })
-	case idle:
-		if s.forged > 0 && !m.Scenario.Alone {
-			to(isTold, func(t *State) { t.forged--; t.after = told })
-		}
 	}
 }
 
-func (m *Model) lockJob(s *State, to func(label, func(*State)), then after) {
-	if s.taken != 0 {
-		to(leaves, func(t *State) { t.after = idle })
-		return
-	}
-	to(locks, func(t *State) { t.after = then })
-}
-
-func (m *Model) mishaps(s *State, to func(label, func(*State))) {
-	if s.fading != 0 {
-		to(fades, func(t *State) { t.fading = 0 })
-	}
-	ends := func(t *State) {
-		if t.taken == t.hands {
-			t.taken = 0
+// handlers conclude what they run. The lock is given back at some time after that.
+func (m *Model) handlers(s *State, to steps) {
+	for i, tok := range s.run {
+		if tok == 0 {
+			continue
 		}
-		if m.Protocol.LocksEndOneByOne {
-			t.fading = t.hands
-		}
-		t.hands = 0
-		if t.doing == answered || t.doing == looked { // the answer does not come: asked again
-			t.doing = knowing
-		}
-	}
-	if s.cuts > 0 && s.hands != 0 && s.fading == 0 && s.last < sessions {
-		to(breaks, func(t *State) { t.cuts--; ends(t) })
-	}
-	if m.Scenario.Freezes && s.life == awake {
-		to(freezes, func(t *State) { t.life = frozen })
-	}
-	if s.life == frozen {
-		to(thaws, func(t *State) { t.life = awake })
-	}
-	if m.Scenario.Dies && s.life != dead && s.fading == 0 {
-		to(dies, func(t *State) {
-			ends(t)
-			t.life, t.doing = dead, over
+		to.do(concludes, func(t *State) {
+			t.run[i] = 0
+			if tok == handed {
+				t.let++
+			}
+			if t.firsts() && t.token == tok {
+				t.job, t.token = done, 0
+			}
 		})
 	}
-	// A lease is extended by whoever runs the job, or has taken it. It ends when he can't.
-	if s.job == first && (s.life != awake || s.doing != running && s.doing != starting) {
-		to(leaseEnds, func(t *State) { t.job = expired })
+	if s.let > 0 && s.lives(s.conn) {
+		to.do(letsGo, func(t *State) {
+			t.let--
+			t.unlock(t.conn)
+		})
+	}
+}
+
+// starts begins a handler in the first worker's process.
+func (s *State) starts(t token) {
+	for i := range s.run {
+		if s.run[i] == 0 {
+			s.run[i] = t
+			return
+		}
+	}
+}
+
+func (s *State) unlock(n session) {
+	if s.taken == n && s.times > 0 {
+		if s.times--; s.times == 0 {
+			s.taken = 0
+		}
 	}
 }

@@ -1,22 +1,48 @@
 package handing
 
-import (
-	"notifyworker/integration/model/explore"
-)
-
 type label uint8
 
 const (
-	opens label = iota
+	handsOver label = iota
+	findsNobody
+	commits
+	opens
+	knowsIt
 	asks
-	takes
-	looksOnly
-	locksOnly
-	findsAnothers
+	findsRow
+	findsNoRow
+	locksIt
+	locksNot
+	looks
+	looksInVain
 	hears
+	hearsNotNow
+	hearsAnothers
 	starts
+	drops
 	concludes
+	letsGo
+	carriesOutLate
+	asksForAll
+	leavesIt
+	leavesItToListener
+	asksBack
+	backFinds
+	backFindsNone
+	backLocks
+	backLocksNot
+	backGives
+	backLets
+	startsBack
+	putsOff
+	losesAnswer
+	backLate
+	hangsUp
+	seesItsEnd
+	passesBarrier
 	isTold
+	isForged
+	takesAnothers
 	reads
 	leaves
 	locks
@@ -24,7 +50,11 @@ const (
 	seesItGone
 	takesOver
 	secondConcludes
-	breaks
+	rescues
+	breaks // of session 1; 2 and 3 follow
+	breaks2
+	breaks3
+	loses
 	fades
 	freezes
 	thaws
@@ -33,55 +63,61 @@ const (
 )
 
 var said = [...]string{
-	opens:           "worker 1 opens a new session for its hands",
-	asks:            "worker 1 asks what is RUNNING for it",
-	takes:           "the server locks the job for worker 1, and finds that it is its own",
-	looksOnly:       "the server finds that the job is worker 1's",
-	locksOnly:       "the server locks the job for worker 1",
-	findsAnothers:   "worker 1 finds that the job is not its own",
-	hears:           "worker 1 has the answer",
-	starts:          "worker 1 starts the job",
-	concludes:       "worker 1 concludes the job, and gives back its lock",
-	isTold:          "worker 2 is told of the job by a forged notification",
-	reads:           "worker 2 sees that the job was handed to worker 1",
-	leaves:          "worker 2 leaves the job alone",
-	locks:           "worker 2 locks the job",
-	seesItLives:     "worker 2 sees that worker 1's session lives",
-	seesItGone:      "worker 2 sees that worker 1's session is gone, and leaves the job to its lease",
-	takesOver:       "worker 2 gives the job a token of its own, if it is still worker 1's, commits, and starts it",
-	secondConcludes: "worker 2 concludes the job",
-	breaks:          "the session of worker 1's hands breaks",
-	fades:           "the last lock of that session ends",
-	freezes:         "worker 1 freezes",
-	thaws:           "worker 1 thaws",
-	dies:            "worker 1 dies",
-	leaseEnds:       "the lease ends",
-}
-
-// Wrong checks that no two run the job while its lease is good, and that nobody waits for the lease who need not.
-func (m *Model) Wrong(s *State) string {
-	if s.doing == running && s.after == runs {
-		return "both run the job, and no lease has ended"
-	}
-	if s.job != first || s.looks || s.after != idle || s.doing == running || s.doing == starting {
-		return ""
-	}
-	goesOn := s.life == awake && (s.doing != deaf || !m.Protocol.NeverAsks)
-	// Whoever has frozen or died when the server had locked the job for it has it, like one that it had reserved.
-	had := s.taken != 0 || s.hands != 1 || s.by != 0
-	if !goesOn && !had && !m.Scenario.Alone {
-		return "the job lies until its lease ends, though the session of its worker lives and has not taken it"
-	}
-	if s.life == awake && !goesOn {
-		return "the job lies until its lease ends, though its worker lives"
-	}
-	return ""
-}
-
-// Tell is a sentence for each step. The last one says what is wrong.
-func (m *Model) Tell(states []State, steps []explore.Step) (words []string) {
-	for _, step := range steps {
-		words = append(words, said[step])
-	}
-	return append(words, "so "+m.Wrong(&states[len(states)-1]))
+	handsOver:          "the client's commit sees that session 1 lives, and hands the job to worker 1",
+	findsNobody:        "the client's commit finds nobody to hand the job to",
+	commits:            "the client's commit is over, and notifies",
+	opens:              "worker 1 listens by a new session, and will ask what is RUNNING for it",
+	knowsIt:            "worker 1's listener hears of the job, and leaves it: the worker has it, or asks for it",
+	asks:               "worker 1's listener hears of the job, and sends take_lock and take_look",
+	findsRow:           "take_lock sees that the job is worker 1's",
+	findsNoRow:         "take_lock sees that the job is not what this session was handed",
+	locksIt:            "take_lock locks the job",
+	locksNot:           "take_lock does not get the lock",
+	looks:              "take_look finds that the job is worker 1's",
+	looksInVain:        "take_look finds that the job is not worker 1's, or was taken back",
+	hears:              "worker 1's listener has the answer: the job is its own",
+	hearsNotNow:        "worker 1's listener has the answer: not now",
+	hearsAnothers:      "worker 1 has the answer: the job is not its own",
+	starts:             "worker 1's loop starts the job that its listener has taken",
+	drops:              "worker 1's loop doesn't start the job that its listener has taken: it runs already, or its lease is over",
+	concludes:          "a handler of worker 1's ends, and concludes the job if the token is still the row's",
+	letsGo:             "worker 1's session gives back the lock",
+	carriesOutLate:     "the server carries out a take_lock that nobody waits for",
+	asksForAll:         "worker 1's loop asks what is RUNNING for it",
+	leavesIt:           "worker 1's loop leaves the job alone: the worker runs it",
+	leavesItToListener: "worker 1's loop puts off the job: its listener asks for it, or has it",
+	asksBack:           "worker 1's loop asks to take the job back",
+	backFinds:          "take_back sees that the job is worker 1's",
+	backFindsNone:      "take_back sees that the job is not worker 1's",
+	backLocks:          "take_back locks the job",
+	backLocksNot:       "take_back does not get the lock",
+	backGives:          "take_back gives the job a new token of worker 1's",
+	backLets:           "take_back ends, and its lock with it",
+	startsBack:         "worker 1's loop starts the job that it has taken back",
+	putsOff:            "worker 1's loop hears: not now",
+	losesAnswer:        "the answer of take_back is lost; worker 1 will ask what is RUNNING for it",
+	backLate:           "the server carries out that take_back now",
+	hangsUp:            "worker 1 closes its connection, to be in reserve",
+	seesItsEnd:         "worker 1 sees that its session has ended",
+	passesBarrier:      "the commits are over that may have handed worker 1 a job",
+	isTold:             "worker 2 is told of the job by a forged notification",
+	isForged:           "worker 1 is told of the job by a forged notification",
+	takesAnothers:      "worker 2 is told by a forged notification that the job was handed to it, takes it, and starts it",
+	reads:              "worker 2 sees that the job was handed to worker 1",
+	leaves:             "worker 2 leaves the job alone",
+	locks:              "worker 2 locks the job",
+	seesItLives:        "worker 2 sees that worker 1's session lives",
+	seesItGone:         "worker 2 sees that worker 1's session is gone, and leaves the job to its lease",
+	takesOver:          "worker 2 gives the job a token of its own, if it is still worker 1's, commits, and starts it",
+	secondConcludes:    "worker 2 concludes the job",
+	rescues:            "the job is rescued",
+	breaks:             "the server ends worker 1's session 1",
+	breaks2:            "the server ends worker 1's session 2",
+	breaks3:            "the server ends worker 1's session 3",
+	loses:              "worker 1 loses its connection",
+	fades:              "the last lock of that session ends",
+	freezes:            "worker 1 freezes",
+	thaws:              "worker 1 thaws",
+	dies:               "worker 1 dies",
+	leaseEnds:          "the lease ends",
 }
