@@ -18,8 +18,12 @@ var handedTaken = []mutation{
 		old: " AND j.worker_id = $2::text::uuid AND", new: " AND $2::text IS NOT NULL AND",
 	},
 	{
+		what: "nor one that an earlier session was handed", file: takeLockSQL, in: queueTests, run: `TestAJobThatAnEarlierSession`,
+		old: `handed_key(j.lock_token) = $3`, new: `handed_key(j.lock_token) IS NOT NULL AND $3::integer IS NOT NULL`,
+	},
+	{
 		what: "nor one that was taken back", file: takeLockSQL, in: queueTests, run: `TestAJobThatIsNotTheWorkers`,
-		old: ` AND :"schema".handed_key(j.lock_token) IS NOT NULL`, new: "",
+		old: `:"schema".handed_key(j.lock_token) = $3`, new: `coalesce(:"schema".handed_key(j.lock_token), $3) = $3`,
 	},
 	{
 		what: "a worker takes its own only", file: takeLookSQL, in: queueTests, run: `TestAWorkerTakesOnly`,

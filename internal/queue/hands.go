@@ -129,8 +129,8 @@ func (s *Store) askHands() (string, error) {
 }
 
 // Take takes a job that was handed to this worker, in one round trip. It is nil when somebody else has it by now. Again says that it
-// can't be had this very moment, since somebody looks after it: see TakeBack. From then on nobody takes it over, until Let. After an
-// error nothing was taken, and the session is ended.
+// can't be had so, since somebody looks after it or it was handed to an earlier session: see TakeBack. From then on nobody takes it over,
+// until Let. After an error nothing was taken, and the session is ended.
 func (s *Store) Take(ctx context.Context, id int64) (taken *Handed, again bool, err error) {
 	conn := s.hands.conn
 	if conn == nil {
@@ -157,13 +157,13 @@ func (s *Store) Take(ctx context.Context, id int64) (taken *Handed, again bool, 
 // take asks for the lock and for the job, and gives back locks when there are many.
 func (s *Store) take(ctx context.Context, conn *pgx.Conn, id int64) (had bool, r Reservation, err error) {
 	s.hands.mu.Lock()
-	var done []int64
+	key, done := s.hands.key, []int64(nil)
 	if len(s.hands.done) >= s.hands.atOnce {
 		done, s.hands.done = s.hands.done, nil
 	}
 	s.hands.mu.Unlock()
 	batch := &pgx.Batch{}
-	batch.Queue(s.sql.takeLock, id, s.cfg.WorkerID)
+	batch.Queue(s.sql.takeLock, id, s.cfg.WorkerID, key)
 	batch.Queue(s.sql.takeLook, id, s.cfg.WorkerID)
 	if len(done) > 0 {
 		batch.Queue(s.sql.let, done)

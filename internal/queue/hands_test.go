@@ -41,12 +41,13 @@ func TestAJobThatIsNotTheWorkersIsNotLockedForAMoment(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background()) //nolint:errcheck // nothing hangs on it
-	another, back := tb.handed("t"), tb.handed("t")
-	tb.exec(`UPDATE notifyworker.jobs SET worker_id = $2::text::uuid WHERE id = $1`, another, workerB) // as if it had been handed to that one
-	tb.takesBack(1, back)
 	if err := tb.OpenHands(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
+	tb.wants(tb.Store)
+	another, back := tb.handed("t"), tb.handed("t")
+	tb.exec(`UPDATE notifyworker.jobs SET worker_id = $2::text::uuid WHERE id = $1`, another, workerB)
+	tb.takesBack(1, back)
 	for name, id := range map[string]int64{"it is another's": another, "it was taken back": back, "it is nobody's": 4711} {
 		before := sent.Count()
 		takesNothing(t, tb.Store, id)
@@ -131,12 +132,30 @@ func TestAWorkerWhoseSessionHasEndedTakesByANewOne(t *testing.T) {
 		t.Fatalf("took %+v, again %v, %v by a session that has ended", taken, again, err)
 	}
 	tb.opens(tb.Store)
-	tb.take(a, b)
-	tb.Let(old) // that lock went with its session: the new one's is not given back for it
+	tb.takesBack(2, a, b)
+	tb.wants(tb.Store)
+	tb.take(tb.handed("t"))
+	tb.Let(old) // that lock went with its session
 	tb.givesBack()
-	if n := tb.takenLocks(); n != 2 {
-		t.Errorf("%d locks, want those of the jobs that were taken anew", n)
+	if n := tb.takenLocks(); n != 1 {
+		t.Errorf("%d locks, want that of the job which the new session has taken", n)
 	}
+}
+
+// The server may take a connection to live on that its worker has lost. As long as it does, others take over what was handed to that
+// session and is not locked: so another session's lock would be no more than as good as that session.
+func TestAJobThatAnEarlierSessionWasHandedIsTakenBackAndNotTaken(t *testing.T) {
+	tb := newHandedTable(t)
+	id := tb.handed("t")
+	tb.opens(tb.Store)
+	if taken, again, err := tb.Take(t.Context(), id); err != nil || !again || taken != nil {
+		t.Fatalf("took %+v, again %v, %v", taken, again, err)
+	}
+	if n := tb.takenLocks(); n != 0 {
+		t.Errorf("%d locks, want none", n)
+	}
+	tb.takesBack(1, id)
+	tb.takesOver(tb.other(tb.pool), 0, 9, id)
 }
 
 // The locks of a session are not undone with the statement that took them.
@@ -152,15 +171,15 @@ func TestWhenTakingFailsNothingWasTaken(t *testing.T) {
 		t.Errorf("took %+v, again %v, %v by the session that may have the lock", taken, again, err)
 	}
 	tb.opens(tb.Store)
-	for again := true; again; { // until the server has ended the session
-		var taken *queue.Handed
+	for again := []int64{id}; len(again) > 0; { // until the server has ended the session
+		var js []queue.Job
 		var err error
-		if taken, again, err = tb.Take(t.Context(), id); err != nil || !again && taken == nil {
-			t.Fatalf("took %+v, again %v, %v", taken, again, err)
+		if js, again, err = tb.TakeBack(t.Context(), again); err != nil || len(js)+len(again) != 1 {
+			t.Fatalf("took back %+v, again %d, %v", js, again, err)
 		}
 	}
-	if n := tb.takenLocks(); n != 1 {
-		t.Errorf("%d locks, want one", n)
+	if n := tb.takenLocks(); n != 0 {
+		t.Errorf("%d locks, want none", n)
 	}
 }
 
