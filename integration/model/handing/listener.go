@@ -19,18 +19,13 @@ func (m *Model) listener(s *State, to steps) {
 	case quiet:
 		switch {
 		case !s.note:
-		case s.running() || s.got && !p.TakesTwice || s.loop == waits && !p.BacksWhatIsAsked:
+		case s.running() || s.loop == waits && !p.BacksWhatIsAsked:
 			to.do(knowsIt, func(t *State) { t.note = false })
 		default:
 			to.do(asks, func(t *State) { t.note, t.ear = false, sent })
 		}
 	case own:
-		if s.answers == 0 || s.ans == handed {
-			to.do(hears, func(t *State) {
-				t.ear, t.got = quiet, true
-				t.answers++
-			})
-		}
+		m.startsTaken(s, to)
 	case again:
 		to.do(hearsNotNow, func(t *State) { t.ear, t.put = quiet, !p.NeverAsksAgain || t.put })
 	case none:
@@ -43,6 +38,27 @@ func (m *Model) listener(s *State, to steps) {
 			})
 		}
 	}
+}
+
+// startsTaken is what it does with an answer: it starts the job itself.
+func (m *Model) startsTaken(s *State, to steps) {
+	if s.runs(s.ans) || s.isOver(s.ans) { // or released by its token, which is the row's no more
+		to.do(drops, func(t *State) {
+			t.ear = quiet
+			t.let++
+			if t.job == expired && t.token == t.ans && !t.running() {
+				t.job = rescued
+			}
+		})
+		return
+	}
+	to.do(starts, func(t *State) {
+		t.ear = quiet
+		t.starts(t.ans)
+		if m.Protocol.LetsEarly {
+			t.unlock(t.conn)
+		}
+	})
 }
 
 // takes is what the server does for it.

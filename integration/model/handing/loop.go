@@ -1,6 +1,6 @@
 package handing
 
-// loop is the first worker's: it starts what its listener has taken, and takes back what was not heard of or could not be taken.
+// loop is the first worker's: it takes back what was not heard of or could not be taken.
 func (m *Model) loop(s *State, to steps) {
 	p := &m.Protocol
 	switch {
@@ -8,8 +8,6 @@ func (m *Model) loop(s *State, to steps) {
 		m.decides(s, to, s.runs(s.shown) || s.running())
 	case s.loop == waits:
 		m.hearsBack(s, to)
-	case s.answers > 0:
-		m.startsTaken(s, to)
 	case s.doubt:
 		to.do(asksForAll, func(t *State) {
 			t.doubt, t.put = false, false
@@ -45,40 +43,20 @@ func (m *Model) loop(s *State, to steps) {
 	}
 }
 
-// decides whether to take the job back: not when this process has it, nor when its listener asks for it or has been answered.
+// decides whether to take the job back: not when this process has it, nor now when its listener asks for it.
 func (m *Model) decides(s *State, to steps, runs bool) {
-	asked := s.ear != quiet || s.answers > 0
+	asked := s.ear != quiet
 	switch {
 	case runs && !m.Protocol.BacksWhatRuns:
 		to.do(leavesIt, func(t *State) { t.loop, t.put = idle, t.loop == listed && t.put })
 		return
 	case asked && !m.Protocol.BacksWhatIsAsked:
-		to.do(leavesItToListener, func(t *State) { t.loop, t.put = idle, true })
+		to.do(leavesItToListener, func(t *State) { t.loop, t.put = idle, !m.Protocol.LeavesToListener })
 		return
 	}
 	if s.back == nothing {
 		to.do(asksBack, func(t *State) { t.loop, t.put, t.back = waits, t.loop == listed && t.put, received })
 	}
-}
-
-func (m *Model) startsTaken(s *State, to steps) {
-	if s.running() || s.isOver(handed) { // or released by its token, which is the row's no more
-		to.do(drops, func(t *State) {
-			t.answers--
-			t.let++
-			if t.job == expired && t.token == handed && !t.running() {
-				t.job = rescued
-			}
-		})
-		return
-	}
-	to.do(starts, func(t *State) {
-		t.answers--
-		t.starts(t.ans)
-		if m.Protocol.LetsEarly {
-			t.unlock(t.conn)
-		}
-	})
 }
 
 func (m *Model) hearsBack(s *State, to steps) {

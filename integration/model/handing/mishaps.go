@@ -33,12 +33,12 @@ func (m *Model) mishaps(s *State, to steps) {
 	}
 	if m.Scenario.Dies && s.life != dead {
 		to.do(dies, func(t *State) {
-			t.life, t.conn, t.note, t.ear, t.answers, t.let = dead, 0, false, quiet, 0, 0
+			t.life, t.conn, t.note, t.ear, t.let = dead, 0, false, quiet, 0
 			t.doubt, t.put, t.loop, t.run = false, false, idle, [2]token{}
 		})
 	}
 	// A lease is extended by whoever runs the job, and nobody is idle for as long as it lasts. It ends when he can't.
-	has := s.runs(s.token) || s.answers > 0 && s.ans == s.token || s.back == committed || s.back == gave && s.given == s.token
+	has := s.runs(s.token) || s.ear == own && s.ans == s.token || s.back == committed || s.back == gave && s.given == s.token
 	if s.job == first && (s.life != awake || !has) && !s.isOver(s.token) {
 		to.do(leaseEnds, func(t *State) {
 			t.job = expired

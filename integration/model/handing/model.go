@@ -25,11 +25,11 @@ type Protocol struct {
 	TakesAnybodys      bool // take_lock and take_look do not ask whose the job is
 	TakesWhatIsBack    bool // nor whether it was taken back
 	TakesByAnySession  bool // nor, take_lock, whether it was handed to this very session
-	TakesTwice         bool // the listener asks again for a job that it has taken
 	NeverAsks          bool // the worker does not ask what was handed to it, and was not heard of
 	NeverAsksAgain     bool // nor for a job that somebody looked after
 	BacksWhatRuns      bool // nor whether it runs the job, before take_back
-	BacksWhatIsAsked   bool // nor whether its listener has the job, or asks for it
+	BacksWhatIsAsked   bool // nor whether its listener asks for it; nor does that one ask what the loop does
+	LeavesToListener   bool // and does not ask later for what its listener asks for now
 	BackWithoutLock    bool // take_back does not try "taken"
 	BackLooksFirst     bool // and does not look again when it has it
 	HungUpAtOnce       bool // who hangs up does not wait for its session's end

@@ -15,7 +15,6 @@ const (
 	locksNot
 	looks
 	looksInVain
-	hears
 	hearsNotNow
 	hearsAnothers
 	starts
@@ -75,17 +74,16 @@ var said = [...]string{
 	locksNot:           "take_lock does not get the lock",
 	looks:              "take_look finds that the job is worker 1's",
 	looksInVain:        "take_look finds that the job is not worker 1's, or was taken back",
-	hears:              "worker 1's listener has the answer: the job is its own",
 	hearsNotNow:        "worker 1's listener has the answer: not now",
 	hearsAnothers:      "worker 1 has the answer: the job is not its own",
-	starts:             "worker 1's loop starts the job that its listener has taken",
-	drops:              "worker 1's loop doesn't start the job that its listener has taken: it runs already, or its lease is over",
+	starts:             "worker 1's listener has the answer, and starts the job",
+	drops:              "worker 1's listener has the answer, and doesn't start the job: it runs already, or its lease is over",
 	concludes:          "a handler of worker 1's ends, and concludes the job if the token is still the row's",
 	letsGo:             "worker 1's session gives back the lock",
 	carriesOutLate:     "the server carries out a take_lock that nobody waits for",
 	asksForAll:         "worker 1's loop asks what is RUNNING for it",
 	leavesIt:           "worker 1's loop leaves the job alone: the worker runs it",
-	leavesItToListener: "worker 1's loop puts off the job: its listener asks for it, or has it",
+	leavesItToListener: "worker 1's loop puts off the job: its listener asks for it",
 	asksBack:           "worker 1's loop asks to take the job back",
 	backFinds:          "take_back sees that the job is worker 1's",
 	backFindsNone:      "take_back sees that the job is not worker 1's",

@@ -117,12 +117,10 @@ type State struct {
 	late   session // that may still carry out a take_lock whose answer nobody waits for
 	hung   hung
 
-	note    bool // a notification is on its way to the first worker
-	ear     ear
-	got     bool  // the listener was told that it has the job
-	answers uint8 // so often, and the loop has not seen to that
-	ans     token // of them
-	let     uint8 // so many locks are to be given back
+	note bool // a notification is on its way to the first worker
+	ear  ear
+	ans  token // of the job that it has taken
+	let  uint8 // so many locks are to be given back
 
 	doubt bool // there may be a job that nobody knows of
 	put   bool // the job is put off

@@ -47,7 +47,7 @@ func (m *Model) lies(s *State) string {
 // goesOn says whether a worker that lives will still do something about the job.
 func (m *Model) goesOn(s *State) bool {
 	comes := s.hung == listens && (s.conn == 0 || !s.lives(s.conn)) && !m.Protocol.NeverAsks
-	return comes || s.conn != 0 && s.note || s.ear != quiet || s.answers > 0 || s.doubt || s.put || s.loop != idle ||
+	return comes || s.conn != 0 && s.note || s.ear != quiet || s.doubt || s.put || s.loop != idle ||
 		s.hung == closed || s.hung == barrier
 }
 
