@@ -35,7 +35,7 @@ func (h house) deniedHands(conn *pgx.Conn) {
 		`SELECT :"schema".announce('t', NULL, NULL, NULL)`, `SELECT :"schema".channel()`, `SELECT :"schema".somebody_sleeps()`,
 		`SELECT :"schema".hand_over(1)`, `SELECT :"schema".is_whole(gen_random_uuid(), 'c', '{}', 0, false, 1)`,
 		`SELECT :"schema".handed_key(gen_random_uuid())`, `SELECT :"schema".taken_key(1)`,
-		`SELECT * FROM :"schema".take_back('{1}', gen_random_uuid(), 1000)`, `SELECT * FROM :"schema".take_over(1, '{1}', gen_random_uuid(), 1000)`,
+		`SELECT * FROM :"schema".take_back('{1}', '{}', gen_random_uuid(), 1000)`, `SELECT * FROM :"schema".take_over(1, '{1}', gen_random_uuid(), 1000)`,
 		`UPDATE :"schema".workers SET hands = NULL`,
 		`CREATE TEMP TABLE jobs (id bigint, status text, run_after timestamptz);
 		 CREATE TRIGGER mine AFTER INSERT ON pg_temp.jobs FOR EACH ROW EXECUTE FUNCTION :"schema".announce_work()`,
@@ -54,6 +54,7 @@ func (h house) handing(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ids []int64
+	var own []queue.Own
 	for i, sql := range []string{
 		`SELECT :"schema".enqueue_price_refresh('handed 1', '["p1"]')`,
 		`SELECT :"schema".enqueue_price_refreshes('[{"catalogId": "handed 2", "productIds": ["p1", "p2"]}]')`,
@@ -69,7 +70,7 @@ func (h house) handing(t *testing.T) {
 		if err != nil || len(mine) != i+1 {
 			t.Fatalf("%s: %d jobs are handed over, %v, want %d", sql, len(mine), err, i+1)
 		}
-		ids = ids[:0]
+		ids, own = ids[:0], mine
 		for _, m := range mine {
 			ids = append(ids, m.ID)
 		}
@@ -79,7 +80,7 @@ func (h house) handing(t *testing.T) {
 			t.Errorf("took %+v of job %d, again %v, %v", taken, id, again, err)
 		}
 	}
-	if js, again, err := sleeper.TakeBack(t.Context(), ids[1:2]); err != nil || len(again) > 0 || len(js) != 1 {
+	if js, again, err := sleeper.TakeBack(t.Context(), own[1:2]); err != nil || len(again) > 0 || len(js) != 1 {
 		t.Errorf("took back %+v of job %d, again %d, %v", js, ids[1], again, err)
 	}
 	if js, err := other.TakeOver(t.Context(), ids, len(ids)); err != nil || len(js) != 1 || js[0].ID != ids[0] {

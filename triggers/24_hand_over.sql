@@ -92,11 +92,13 @@ COMMENT ON FUNCTION :"schema".is_whole IS 'Internal: whether a PRICE_REFRESH can
 
 -- take_back: jobs that are RUNNING for this worker though it has not taken them: it was not told of them, or could not take them. They
 -- stay its own, under new tokens and leases, as if a look had reserved them.
--- $1 ids of jobs that the worker's process doesn't have  $2 the worker  $3 lease in ms  $4 {"type": lease in ms} for types with another one
+-- $1 ids of jobs that the worker's process doesn't have  $2 the lock tokens that they had then: or a call that is carried out late would take
+-- one from its own handler  $3 the worker  $4 lease in ms  $5 {"type": lease in ms} for types with another one
 -- returns: the jobs as reserve does; those that somebody else has by now are not among them. One with lock_token NULL can't be had this
 --          very moment, since somebody looks after it, or a session of the worker's is about to end: ask again
 -- locks, for each job: taken (tried); its row (passing over a locked one)
-CREATE OR REPLACE FUNCTION :"schema".take_back(p_ids bigint[], p_worker uuid, p_lease_ms integer, p_leases jsonb DEFAULT '{}')
+CREATE OR REPLACE FUNCTION :"schema".take_back(
+    p_ids bigint[], p_tokens uuid[], p_worker uuid, p_lease_ms integer, p_leases jsonb DEFAULT '{}')
     RETURNS TABLE (id bigint, tenant_id uuid, type text, operated_by uuid, config jsonb, trace_id text, catalog_id text,
                    product_count integer, lock_token uuid, attempts integer, max_attempts integer, created_at timestamptz,
                    run_after timestamptz, started_at timestamptz, lease_expires_at timestamptz,
@@ -109,11 +111,10 @@ DECLARE
     token uuid;
     had   boolean;
 BEGIN
-    FOR job, token IN SELECT j.id, j.lock_token FROM jobs j
-                       WHERE j.id = ANY ((SELECT p_ids)::bigint[]) AND j.status = 'RUNNING' AND j.worker_id = p_worker ORDER BY j.id LOOP
+    FOR job, token IN SELECT x.id, x.token FROM unnest(p_ids, p_tokens) x(id, token) ORDER BY x.id LOOP
         had := handed_key(token) IS NULL OR pg_try_advisory_xact_lock(taken_key(job));
         IF had THEN
-            PERFORM FROM jobs j WHERE j.id = job AND j.lock_token = token FOR UPDATE SKIP LOCKED;
+            PERFORM FROM jobs j WHERE j.id = job AND j.lock_token = token AND j.worker_id = p_worker FOR UPDATE SKIP LOCKED;
             had := FOUND;
         END IF;
         IF had THEN
@@ -133,7 +134,7 @@ BEGIN
         RETURN QUERY
         SELECT j.id, NULL::uuid, '', NULL::uuid, NULL::jsonb, NULL, NULL, NULL::integer, NULL::uuid, 0, 0, NULL::timestamptz,
                NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::double precision, NULL::double precision, 0::double precision
-          FROM jobs j WHERE j.id = job AND j.status = 'RUNNING' AND j.worker_id = p_worker;
+          FROM jobs j WHERE j.id = job AND j.lock_token = token AND j.worker_id = p_worker;
     END LOOP;
 END $$;
 COMMENT ON FUNCTION :"schema".take_back IS 'For workers: makes jobs that were handed to this one, and not taken, ordinary ones of its own.';

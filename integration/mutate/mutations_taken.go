@@ -67,11 +67,19 @@ var handedTaken = []mutation{
 	},
 	{
 		what: "what was taken is not taken back", file: handSQL, in: queueTests, run: `TestWhatIsTakenBack`,
-		old: "had := pg_try_advisory_xact_lock(taken_key(job));", new: "had := true;",
+		old: "had := handed_key(token) IS NULL OR pg_try_advisory_xact_lock(taken_key(job));", new: "had := true;",
 	},
 	{
-		what: "nor what is another's by then", file: handSQL, in: queueTests, run: `TestAJobThatWasTakenOverMeanwhile`,
+		what: "what was not handed over is, whoever has that lock", file: handSQL, in: queueTests, run: `TestWhatWasNotHandedOver`,
+		old: "had := handed_key(token) IS NULL OR pg_try", new: "had := pg_try",
+	},
+	{
+		what: "what another worker has is not taken back", file: handSQL, in: queueTests, run: `TestWhatIsTakenBack`,
 		old: " AND j.worker_id = p_worker FOR UPDATE SKIP LOCKED;", new: " FOR UPDATE SKIP LOCKED;",
+	},
+	{
+		what: "nor what was taken back meanwhile, or over", file: handSQL, in: queueTests, run: `TestAJobThatWasTakenBackMeanwhile`,
+		old: "j.lock_token = token AND j.worker_id = p_worker FOR UPDATE SKIP LOCKED;", new: "j.worker_id = p_worker FOR UPDATE SKIP LOCKED;",
 	},
 	{
 		what: "a row that somebody has locked is not taken back", file: handSQL, in: queueTests, run: `TestTakingBackWaits`,
@@ -91,10 +99,10 @@ var handedTaken = []mutation{
 	},
 	{
 		what: "what can't be taken back now is asked for again", file: handSQL, in: queueTests, run: `TestAJobThatSomebodyLooksAfter`,
-		old: "FROM jobs j WHERE j.id = job AND j.status = 'RUNNING' AND j.worker_id = p_worker;", new: "FROM jobs j WHERE false;",
+		old: "FROM jobs j WHERE j.id = job AND j.lock_token = token AND j.worker_id = p_worker;", new: "FROM jobs j WHERE false;",
 	},
 	{
-		what: "unless it is another's by then", file: handSQL, in: queueTests, run: `TestAJobThatWasTakenOverMeanwhile`,
-		old: "FROM jobs j WHERE j.id = job AND j.status = 'RUNNING' AND j.worker_id = p_worker;", new: "FROM jobs j WHERE j.id = job AND j.status = 'RUNNING';",
+		what: "unless it was taken back or over by then", file: handSQL, in: queueTests, run: `TestAJobThatWasTakenBackMeanwhile`,
+		old: "FROM jobs j WHERE j.id = job AND j.lock_token = token AND j.worker_id = p_worker;", new: "FROM jobs j WHERE j.id = job AND j.worker_id = p_worker;",
 	},
 }

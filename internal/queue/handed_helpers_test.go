@@ -110,10 +110,23 @@ func takesNothing(t testing.TB, s *queue.Store, ids ...int64) {
 	}
 }
 
+// own are these jobs with the tokens that they have.
+func (tb table) own(ids ...int64) (all []queue.Own) {
+	tb.t.Helper()
+	for _, id := range ids {
+		own := queue.Own{ID: id, Token: workerA}
+		if value[bool](tb, `SELECT EXISTS (SELECT FROM notifyworker.jobs WHERE id = $1 AND lock_token IS NOT NULL)`, id) {
+			own.Token = tb.token(id)
+		}
+		all = append(all, own)
+	}
+	return all
+}
+
 // takesBack takes back what it can of these jobs, and wants exactly so many.
 func (tb table) takesBack(want int, ids ...int64) []queue.Job {
 	tb.t.Helper()
-	js, again, err := tb.TakeBack(tb.t.Context(), ids)
+	js, again, err := tb.TakeBack(tb.t.Context(), tb.own(ids...))
 	if err != nil || len(js) != want || len(again) > 0 {
 		tb.t.Fatalf("took back %+v of %d, again %d, %v, want %d", js, ids, again, err, want)
 	}

@@ -174,7 +174,7 @@ func TestWhenTakingFailsNothingWasTaken(t *testing.T) {
 	for again := []int64{id}; len(again) > 0; { // until the server has ended the session
 		var js []queue.Job
 		var err error
-		if js, again, err = tb.TakeBack(t.Context(), again); err != nil || len(js)+len(again) != 1 {
+		if js, again, err = tb.TakeBack(t.Context(), tb.own(again...)); err != nil || len(js)+len(again) != 1 {
 			t.Fatalf("took back %+v, again %d, %v", js, again, err)
 		}
 	}
@@ -210,7 +210,7 @@ func TestAJobThatSomebodyLooksAfterIsAskedForAgain(t *testing.T) {
 			if got, again, err := tb.Take(t.Context(), a); err != nil || got != nil || !again {
 				t.Fatalf("took %+v, again %v, %v", got, again, err)
 			}
-			if got, again, err := tb.TakeBack(t.Context(), []int64{a, b}); err != nil || len(got) != 1 || got[0].ID != b || !slices.Equal(again, []int64{a}) {
+			if got, again, err := tb.TakeBack(t.Context(), tb.own(a, b)); err != nil || len(got) != 1 || got[0].ID != b || !slices.Equal(again, []int64{a}) {
 				t.Fatalf("took back %+v, again %d, %v", got, again, err)
 			}
 			if taken {

@@ -5,11 +5,15 @@ import (
 	"fmt"
 )
 
-// TakeBack makes jobs that are RUNNING for this worker, and that its process doesn't have, its own by new tokens, as if Reserve had
-// returned them. Those that somebody else has by now are not among the answers; those that can't be had this very moment come back as
+// TakeBack makes jobs that are RUNNING for this worker under these tokens, and that its process doesn't have, its own by new ones, as if
+// Reserve had returned them. Those that somebody else has by now are not among the answers; those that can't be had this very moment come back as
 // again: somebody looks after them, or a session of this worker's is about to end that has taken them.
-func (s *Store) TakeBack(ctx context.Context, ids []int64) (jobs []Job, again []int64, err error) {
-	r, err := s.takes(ctx, s.sql.takeBack, ids, s.cfg.WorkerID, s.Settings("").Lease.Milliseconds(), s.leases)
+func (s *Store) TakeBack(ctx context.Context, own []Own) (jobs []Job, again []int64, err error) {
+	ids, tokens := make([]int64, len(own)), make([]string, len(own))
+	for i, o := range own {
+		ids[i], tokens[i] = o.ID, o.Token
+	}
+	r, err := s.takes(ctx, s.sql.takeBack, ids, tokens, s.cfg.WorkerID, s.Settings("").Lease.Milliseconds(), s.leases)
 	if err != nil {
 		return nil, nil, fmt.Errorf("take back: %w", err)
 	}

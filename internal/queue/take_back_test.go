@@ -50,12 +50,12 @@ func TestWhatIsTakenBackIsTheWorkersAndHasNotBeenTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := tb.token(taken)
-	js, again, err := tb.TakeBack(t.Context(), []int64{taken, lies, over, 4711})
+	js, again, err := tb.TakeBack(t.Context(), tb.own(taken, lies, over, 4711))
 	if err != nil || len(js) != 1 || js[0].ID != lies || !slices.Equal(again, []int64{taken}) || tb.token(taken) != before {
 		t.Errorf("took back %+v, again %d, %v, want job %d", js, again, err, lies)
 	}
 	other := tb.other(tb.pool)
-	if js, again, err := other.TakeBack(t.Context(), []int64{taken, lies, over}); err != nil || len(js)+len(again) > 0 {
+	if js, again, err := other.TakeBack(t.Context(), tb.own(taken, lies, over)); err != nil || len(js)+len(again) > 0 {
 		t.Errorf("another worker took back %+v, again %d, %v", js, again, err)
 	}
 }
@@ -77,7 +77,7 @@ func TestTakingBackWaitsForNobodyAndOneThatIsRefusedHoldsUpNoOther(t *testing.T)
 	tb.exec(fmt.Sprintf(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.id = %d THEN RAISE EXCEPTION 'not on Mondays'; END IF; RETURN NEW; END $$;
 		CREATE TRIGGER refuse BEFORE UPDATE ON notifyworker.jobs FOR EACH ROW EXECUTE FUNCTION refuse()`, b))
 	tb.locked(fmt.Sprintf(`SELECT FROM notifyworker.jobs WHERE id = %d`, a), func() {
-		js, again, err := tb.TakeBack(t.Context(), []int64{a, b, c})
+		js, again, err := tb.TakeBack(t.Context(), tb.own(a, b, c))
 		if err != nil || len(js) != 1 || js[0].ID != c || !slices.Equal(again, []int64{a, b}) {
 			t.Errorf("took back %+v, again %d, %v, want job %d", js, again, err, c)
 		}
@@ -100,7 +100,7 @@ func TestAJobThatWasTakenOverMeanwhileIsNotTakenBack(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		js, again, err := tb.TakeBack(t.Context(), []int64{a, b})
+		js, again, err := tb.TakeBack(t.Context(), tb.own(a, b))
 		if err == nil && (len(js) != 1 || js[0].ID != a || len(again) > 0) {
 			err = fmt.Errorf("took back %+v, again %d, want job %d", js, again, a)
 		}
@@ -225,7 +225,21 @@ func TestWhatWasNotHandedOverIsTakenBackWhoeverHasTheLock(t *testing.T) {
 	if err != nil || len(r.Jobs) != 1 || r.Jobs[0].ID != first.ID {
 		t.Fatalf("reserved %+v, %v", r, err)
 	}
-	if js, again, err := other.TakeBack(t.Context(), []int64{first.ID}); err != nil || len(js) != 1 || len(again) > 0 {
+	if js, again, err := other.TakeBack(t.Context(), tb.own(first.ID)); err != nil || len(js) != 1 || len(again) > 0 {
 		t.Errorf("took back %+v, again %d, %v", js, again, err)
+	}
+}
+
+// A call whose answer nobody waits for any more may be carried out late.
+func TestAJobThatWasTakenBackMeanwhileIsNotTakenFromItsHandler(t *testing.T) {
+	tb := newHandedTable(t)
+	id := tb.handed("t")
+	late := tb.own(id)
+	j := tb.takesBack(1, id)[0]
+	if js, again, err := tb.TakeBack(t.Context(), late); err != nil || len(js)+len(again) > 0 {
+		t.Errorf("took back %+v, again %d, %v", js, again, err)
+	}
+	if got := tb.token(id); got != j.Token {
+		t.Errorf("its token is %s, want %s", got, j.Token)
 	}
 }

@@ -66,7 +66,7 @@ func TestALockThatSomebodyKeepsIsAskedForOnlyWhileTheJobIsThisWorkers(t *testing
 		t.Errorf("taken %v, to be asked for again: %v (%v), want the latter", job, again, err)
 	}
 	takesNothing(t, tb.Store, id+1000)
-	if jobs, again, err := tb.TakeBack(t.Context(), []int64{id, id + 1000}); len(jobs) != 0 || len(again) != 1 || again[0] != id || err != nil {
+	if jobs, again, err := tb.TakeBack(t.Context(), tb.own(id, id+1000)); len(jobs) != 0 || len(again) != 1 || again[0] != id || err != nil {
 		t.Errorf("taken back %v, to be asked for again %v (%v), want job %d only", jobs, again, err, id)
 	}
 	tb.exec("UPDATE notifyworker.jobs SET status = 'FAILED', lock_token = NULL, worker_id = NULL, lease_expires_at = NULL, finished_at = now() WHERE id = $1", id)

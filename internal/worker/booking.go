@@ -1,5 +1,7 @@
 package worker
 
+import "notifyworker/internal/queue"
+
 // The loop reserves for free slots, and the listener takes what is handed over, each on its own goroutine. So a slot is booked before it
 // is asked for a job, and a job is claimed before it is asked for by its id.
 
@@ -31,21 +33,27 @@ func (s *slots) claim(id int64) bool {
 	return true
 }
 
-// claimAll returns those of these jobs that the caller has claimed now.
-func (s *slots) claimAll(ids []int64) []int64 {
-	var all []int64
-	for _, id := range ids {
-		if s.claim(id) {
-			all = append(all, id)
-		}
-	}
-	return all
-}
-
-func (s *slots) unclaim(ids ...int64) {
+// claimUnknown claims and returns those of these jobs that nothing is known of; again says that somebody else is about to have one.
+func (s *slots) claimUnknown(own []queue.Own) (unknown []queue.Own, again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, id := range ids {
-		delete(s.claimed, id)
+	for _, o := range own {
+		switch {
+		case s.held[o.ID] != nil || s.tokens[o.Token]:
+		case s.claimed[o.ID]:
+			again = true
+		default:
+			s.claimed[o.ID] = true
+			unknown = append(unknown, o)
+		}
+	}
+	return unknown, again
+}
+
+func (s *slots) unclaim(own ...queue.Own) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range own {
+		delete(s.claimed, o.ID)
 	}
 }

@@ -235,16 +235,16 @@ func (f *fakeStore) Take(ctx context.Context, id int64) (*queue.Handed, bool, er
 // looksAfter says whether somebody looks after a job.
 func (f *fakeStore) looksAfter(id int64) bool { return f.met && (f.metOnly == 0 || f.metOnly == id) }
 
-func (f *fakeStore) TakeBack(ctx context.Context, ids []int64) (out []queue.Job, again []int64, err error) {
+func (f *fakeStore) TakeBack(ctx context.Context, own []queue.Own) (out []queue.Job, again []int64, err error) {
 	if err := f.call(ctx, "TakeBack"); err != nil {
 		return nil, nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, id := range ids {
-		row := f.rows[id]
+	for _, o := range own {
+		id, row := o.ID, f.rows[o.ID]
 		switch {
-		case row == nil || row.status != "running" || row.elsewhere:
+		case row == nil || row.status != "running" || row.elsewhere || row.Token != o.Token:
 		case row.taken || f.looksAfter(id):
 			again = append(again, id)
 		default:

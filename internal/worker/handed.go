@@ -69,11 +69,11 @@ func (w *Worker) take(ctx context.Context, id int64, asked time.Time) {
 	if !w.slots.claim(id) { // it is known: somebody tells of it once more
 		return
 	}
-	defer w.slots.unclaim(id)
+	defer w.slots.unclaim(queue.Own{ID: id})
 	slot := w.slots.book(1)
 	defer w.slots.unbook(slot)
 	if slot == 0 {
-		w.handovers.later([]int64{id}, asked, w.ringHanded)
+		w.handovers.doubt()
 		return
 	}
 	if !w.handovers.mayTake(asked) {
@@ -121,12 +121,12 @@ func (r *reserving) takeHanded() {
 	}
 	r.let()
 	r.noteTaken()
-	own, unsure, others := r.handovers.next(r.ringHanded)
+	unsure, others := r.handovers.next(r.ringHanded)
 	if r.causes.Has(listen.Unheard) { // those who were handed jobs, too, may have fallen silent, and nobody hears of them
 		r.takeOver(nil)
 	}
-	if len(own) > 0 || unsure {
-		r.fetch(own, unsure)
+	if unsure {
+		r.fetch()
 	}
 	if len(others) > 0 {
 		r.takeOver(others)
@@ -170,7 +170,7 @@ func (r *reserving) noteTaken() {
 			}
 		case t.again:
 			r.stats.looked(0, t.took)
-			r.metAgain([]int64{t.id})
+			r.askAgain()
 		default:
 			r.stats.looked(0, t.took)
 			r.wasTakenOver()

@@ -28,8 +28,8 @@ type handovers struct {
 	answers []taking // of its calls, for the loop
 	misses  int      // calls that found nothing, since missed
 	missed  time.Time
-	put     []watched // this worker's, but somebody looks after them: not before due
 	unsure  bool      // there may be jobs of this worker's that nobody knows of
+	later   time.Time // there may be then; zero: not
 	rest    time.Time // not to be asked for before
 	watched []watched
 	timer   *time.Timer // nil: none runs
@@ -133,27 +133,6 @@ func (h *handovers) restUntil(at time.Time, ring func()) {
 	h.ringLocked(at, ring)
 }
 
-// later puts off jobs of this worker's.
-func (h *handovers) later(jobs []int64, at time.Time, ring func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, job := range jobs {
-		if len(h.put) >= mostHanded {
-			h.unsure = true
-			break
-		}
-		h.put = append(h.put, watched{job: job, due: at})
-	}
-	h.ringLocked(at, ring)
-}
-
-// putOff says whether there are such jobs.
-func (h *handovers) putOff() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.put) > 0
-}
-
 // tookCall takes note of how long a call about such jobs took. It is about the way to the server: the quickest calls tell, and those
 // that a busy server or processor has held up count little.
 func (h *handovers) tookCall(d time.Duration) {
@@ -168,10 +147,21 @@ func (h *handovers) tookCall(d time.Duration) {
 // call is how long such a call takes.
 func (h *handovers) call() time.Duration { return time.Duration(h.took.Load()) }
 
+// doubt has all jobs of this worker's asked for.
 func (h *handovers) doubt() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.unsure = true
+}
+
+// doubtAt does so at that time.
+func (h *handovers) doubtAt(at time.Time, ring func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.later.IsZero() || at.Before(h.later) {
+		h.later = at
+	}
+	h.ringLocked(at, ring)
 }
 
 func (h *handovers) watch(o watched, ring func()) {
@@ -203,26 +193,27 @@ func (h *handovers) ringLocked(at time.Time, ring func()) {
 	h.timer, h.at = t, at
 }
 
-// next returns this worker's jobs that are to be asked for, and whether there may be more; and those of others that are to be looked
-// after. It sees to a ring for what it keeps.
-func (h *handovers) next(ring func()) (own []int64, unsure bool, others []watched) {
+// next says whether jobs of this worker's are to be asked for, and returns those of others that are to be looked after. It sees to a ring for
+// what it keeps.
+func (h *handovers) next(ring func()) (unsure bool, others []watched) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
 	others, h.watched = h.split(h.watched, now, ring)
-	if now.Before(h.rest) {
-		if h.unsure || len(h.put) > 0 {
+	switch {
+	case now.Before(h.rest):
+		if h.unsure || !h.later.IsZero() {
 			h.ringLocked(h.rest, ring)
 		}
-		return nil, false, others
+		return false, others
+	case h.later.IsZero():
+	case h.later.After(now):
+		h.ringLocked(h.later, ring)
+	default:
+		h.unsure, h.later = true, time.Time{}
 	}
 	unsure, h.unsure = h.unsure, false
-	var again []watched
-	again, h.put = h.split(h.put, now, ring)
-	for _, o := range again {
-		own = append(own, o.job)
-	}
-	return own, unsure, others
+	return unsure, others
 }
 
 // split parts those that are due from the others, and sees to a ring for these.
@@ -243,5 +234,5 @@ func (h *handovers) split(all []watched, now time.Time, ring func()) (due, kept 
 func (h *handovers) any() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.unsure || h.asking+len(h.answers)+len(h.put) > 0
+	return h.unsure || !h.later.IsZero() || h.asking+len(h.answers) > 0
 }

@@ -44,7 +44,7 @@ type Store interface {
 	// Mine returns all jobs that are RUNNING for this worker, TakeBack makes those of them that it has not taken its own as if they had
 	// been reserved; again are those that somebody looks after this very moment.
 	Mine(ctx context.Context) ([]queue.Own, error)
-	TakeBack(ctx context.Context, ids []int64) (jobs []queue.Job, again []int64, err error)
+	TakeBack(ctx context.Context, own []queue.Own) (jobs []queue.Job, again []int64, err error)
 	// TakeOver takes over at most n of these jobs, of all when ids is nil: those that were handed to others, and have not been taken.
 	TakeOver(ctx context.Context, ids []int64, n int) ([]queue.Job, error)
 }

@@ -14,34 +14,24 @@ const (
 	handedAtOnce = 64
 )
 
-// fetch takes back these jobs, and all that the table has for this worker and that it knows nothing of when there may be others: a
-// notification was lost with its connection, or could not be followed. What is more than there are slots goes back. After an error
-// nothing is lost: it asks for all.
-func (r *reserving) fetch(ids []int64, all bool) {
+// fetch takes back all that the table has for this worker and that it knows nothing of: a notification was lost with its connection, or
+// could not be followed. What is more than there are slots goes back. After an error nothing is lost: it asks again.
+func (r *reserving) fetch() {
 	ctx, done := r.statement(r.stop, r.end)
 	defer done()
-	if all {
-		began := time.Now()
-		mine, err := r.store.Mine(ctx)
-		if r.notTaken(&r.fetching, err, began, "ask what was handed over") {
-			r.handovers.doubt()
-			return
-		}
-		ids = ids[:0]
-		for _, m := range mine { // what was put off is among them
-			if !r.slots.knows(m.Token) {
-				ids = append(ids, m.ID)
-			}
-		}
+	began := time.Now()
+	mine, err := r.store.Mine(ctx)
+	if r.notTaken(&r.fetching, err, began, "ask what was handed over") {
+		r.handovers.doubt()
+		return
 	}
-	ids = r.slots.claimAll(ids) // but for those that the listener is taking
-	defer r.slots.unclaim(ids...)
-	var met []int64
-	for rest := ids; len(rest) > 0; {
-		var now []int64
+	unknown, again := r.slots.claimUnknown(mine)
+	defer r.slots.unclaim(unknown...)
+	for rest := unknown; len(rest) > 0; {
+		var now []queue.Own
 		now, rest = rest[:min(len(rest), handedAtOnce)], rest[min(len(rest), handedAtOnce):]
 		asked := time.Now()
-		jobs, again, err := r.store.TakeBack(ctx, now)
+		jobs, met, err := r.store.TakeBack(ctx, now)
 		if r.notTaken(&r.fetching, err, asked, "take back what was handed over") {
 			r.handovers.doubt()
 			return
@@ -50,15 +40,14 @@ func (r *reserving) fetch(ids []int64, all bool) {
 		for _, j := range jobs {
 			r.startBack(j, asked)
 		}
-		met = append(met, again...)
-		if len(jobs)+len(again) < len(now) && !all {
-			r.wasTakenOver()
-		}
+		again = again || len(met) > 0
 	}
-	if len(met) > 0 {
-		r.metAgain(met)
-	} else if !r.handovers.putOff() {
+	switch {
+	case again:
+		r.askAgain()
+	case r.met > 0: // most likely somebody has it by now
 		r.met = 0
+		r.wasTakenOver()
 	}
 }
 
@@ -78,9 +67,9 @@ func (r *reserving) startBack(j queue.Job, asked time.Time) {
 	}
 }
 
-// metAgain puts off jobs of this worker's that somebody looks after.
-func (r *reserving) metAgain(ids []int64) {
-	r.handovers.later(ids, time.Now().Add(growing(takeAgain, takeAgainCap, r.met)), r.ringHanded)
+// askAgain has it asked a little later what this worker was handed: somebody looks after a job of it at this moment, or the listener does.
+func (r *reserving) askAgain() {
+	r.handovers.doubtAt(time.Now().Add(growing(takeAgain, takeAgainCap, r.met)), r.ringHanded)
 	r.met++
 }
 
@@ -112,10 +101,13 @@ func (r *reserving) returnHanded() {
 		return
 	}
 	r.handovers.close() // from here on the listener takes none
-	for all := true; ; all = false {
+	r.handovers.doubt()
+	for {
 		r.noteTaken()
-		own, unsure, _ := r.handovers.next(r.ringHanded)
-		if r.fetch(own, all || unsure); !r.handovers.any() {
+		if unsure, _ := r.handovers.next(r.ringHanded); unsure {
+			r.fetch()
+		}
+		if !r.handovers.any() {
 			return
 		}
 		select { // for the listener's answer, or when who looks after one may be done
