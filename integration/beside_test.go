@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"strings"
 	"testing"
 
 	"notifyworker/internal/queue"
@@ -50,6 +51,48 @@ func TestAPlainInsertThatMissedCreatingHoldsUpNobody(t *testing.T) {
 			})
 		}
 	}
+}
+
+// An enqueue that did meet one, in the moment in which it created the job, has waited for it. For the next one it does not wait.
+func TestAnEnqueueThatHasWaitedForAPlainInsertAsksAgainWhoIsBeside(t *testing.T) {
+	tb := newTable(t, queue.Config{})
+	def := one[string](tb, `SELECT pg_get_functiondef(oid) FROM pg_proc WHERE proname = $1`, "add_price_refresh")
+	for old, paused := range map[string]string{
+		"mark := NOT first;": "mark := NOT first; IF vain = 0 THEN PERFORM pg_advisory_xact_lock_shared(1); END IF; PERFORM WHERE false;",
+		"vain := vain + 1;":  "vain := vain + 1; PERFORM pg_advisory_xact_lock_shared(2);",
+	} {
+		if strings.Count(def, old) != 1 {
+			t.Fatalf("add_price_refresh has no single %q", old)
+		}
+		def = strings.Replace(def, old, paused, 1)
+	}
+	tb.exec(def)
+	asked, waited, plain, next, caller := tb.begin(readCommitted), tb.begin(readCommitted), tb.begin(readCommitted), tb.begin(readCommitted), tb.hurried(tb.db.Conn(t))
+	tb.run(asked, `SELECT pg_advisory_xact_lock(1)`)
+	tb.run(waited, `SELECT pg_advisory_xact_lock(2)`)
+	over := doing(caller, enqueueC, `["e"]`)
+	waitsFor := func(who *pgx.Conn) {
+		t.Helper()
+		for !one[bool](tb, `SELECT $1 = ANY (pg_blocking_pids($2))`, who.PgConn().PID(), caller.PgConn().PID()) {
+			if len(over) > 0 {
+				t.Fatal("it does not wait")
+			}
+		}
+	}
+	waitsFor(asked)
+	tb.run(plain, plainC)
+	tb.commit(asked)
+	waitsFor(plain)
+	tb.commit(plain)
+	waitsFor(waited)
+	tb.exec(`UPDATE notifyworker.jobs SET status = 'FAILED', finished_at = now() WHERE status = 'PENDING'`)
+	tb.run(next, plainC)
+	tb.commit(waited)
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
+	tb.commit(next)
+	tb.sound()
 }
 
 // hurried is a session that waits for no lock for long: then its statement fails.

@@ -13,10 +13,10 @@
 --   taken       held by that session for each job it has taken; tried by who would take the job over. In the space of one bigint, whose
 --               key is a hash, see taken_key: two jobs must not share it
 -- Nobody ever waits for a lock that a client's open transaction may hold: enqueuers wait only for "catalog" held
--- exclusively, which only the short transactions of workers hold.
+-- exclusively, which only the short transactions of workers hold, and a plain write for the instant in which somebody asks for "beside".
 
 -- The stripe of a catalog: catalogs share 1,024 of them, so that a transaction that enqueues 100,000 catalogs holds at most
--- 2,048 locks and fits into the lock table of stock settings (max_locks_per_transaction 64 × 100 connections). Two catalogs
+-- 2,048 locks (one by plain SQL 3,072) and fits into the lock table of stock settings (max_locks_per_transaction 64 × 100 connections). Two catalogs
 -- of one stripe cost each other a needless successor now and then, nothing else.
 CREATE OR REPLACE FUNCTION :"schema".catalog_stripe(tenant uuid, catalog text) RETURNS integer
     LANGUAGE sql IMMUTABLE PARALLEL SAFE

@@ -50,6 +50,7 @@ BEGIN
         ON CONFLICT (tenant_id, catalog_id) WHERE status = 'PENDING' AND type = 'PRICE_REFRESH' DO NOTHING
         RETURNING id INTO job_id;
         EXIT WHEN FOUND; -- else a raw INSERT of somebody has just been committed: look again
+        first := false; -- and ask again: another may be beside by now
         vain := vain + 1;
         IF vain = 10 THEN -- so often nobody can have come and gone
             RAISE EXCEPTION 'the refresh of catalog % can''t be enqueued: a trigger of yours on jobs suppresses the INSERT', p_catalog

@@ -7,7 +7,8 @@
 --                    busy       somebody holds the row's lock: nothing done, try again
 --                    lost       not RUNNING under this token (or: no lease that ended, not FAILED): nothing done
 -- locks, in this order: the job's row (tried); those of was_let_lie; catalog (tried, exclusive; see may_return for a replay); else as
---        add_price_refresh. Of the row, nothing else is locked and nobody's open transaction is waited for.
+--        add_price_refresh. Of the row, nothing else is locked, and nobody's open transaction is
+--        waited for, but for a plain INSERT's in the moment in which a merge creates the waiting job.
 CREATE OR REPLACE FUNCTION :"schema".requeue(
     p_id bigint, p_cause text, p_token uuid, p_error text DEFAULT NULL, p_note jsonb DEFAULT '{}', p_delay_ms bigint DEFAULT 0,
     p_limit integer DEFAULT NULL, OUT outcome text, OUT merged_into bigint)

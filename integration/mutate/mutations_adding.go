@@ -75,6 +75,10 @@ var adding = []mutation{
 		old: "IF NOT pg_try_advisory_xact_lock(1853292546, stripe) THEN", new: "IF false THEN",
 	},
 	{
+		what: "who has waited for a plain INSERT asks again who is beside", file: "triggers/30_enqueue.sql", in: "./integration/", run: `TestAnEnqueueThatHasWaited`,
+		old: "        first := false; -- and ask", new: "        -- and ask",
+	},
+	{
 		what: "\"beside\" of a plain INSERT that could not get it", file: guardSQL, run: `TestTriples.*/.*raw|TestAPlainInsertThat`,
 		old: "            PERFORM pg_advisory_xact_lock_shared(1853292552, stripe);\n", new: "            NULL;\n",
 	},

@@ -75,7 +75,7 @@ func (x *stepper) enqueue() {
 				x.fail(duplicate)
 				return
 			}
-			x.to(enqueueLook, findsTaken, func(_ *State, me *process) { me.passed = false })
+			x.to(enqueueLook, findsTaken, func(_ *State, me *process) { me.passed, me.creates = false, false })
 			return
 		}
 		x.to(open, insertsJob, func(t *State, me *process) {
