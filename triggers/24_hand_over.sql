@@ -94,7 +94,7 @@ COMMENT ON FUNCTION :"schema".is_whole IS 'Internal: whether a PRICE_REFRESH can
 -- stay its own, under new tokens and leases, as if a look had reserved them.
 -- $1 ids of jobs that the worker's process doesn't have  $2 the lock tokens that they had then: or a call that is carried out late would take
 -- one from its own handler  $3 the worker  $4 lease in ms  $5 {"type": lease in ms} for types with another one
--- returns: the jobs as reserve does; those that somebody else has by now are not among them. One with lock_token NULL can't be had this
+-- returns: the jobs as reserve does; those that somebody else has by now, or whose lease has ended, are not among them. One with lock_token NULL can't be had this
 --          very moment, since somebody looks after it, or a session of the worker's is about to end: ask again
 -- locks, for each job: taken (tried); its row (passing over a locked one)
 CREATE OR REPLACE FUNCTION :"schema".take_back(
@@ -114,7 +114,7 @@ BEGIN
     FOR job, token IN SELECT x.id, x.token FROM unnest(p_ids, p_tokens) x(id, token) ORDER BY x.id LOOP
         had := handed_key(token) IS NULL OR pg_try_advisory_xact_lock(taken_key(job));
         IF had THEN
-            PERFORM FROM jobs j WHERE j.id = job AND j.lock_token = token AND j.worker_id = p_worker FOR UPDATE SKIP LOCKED;
+            PERFORM FROM jobs j WHERE j.id = job AND j.lock_token = token AND j.worker_id = p_worker AND j.lease_expires_at > at FOR UPDATE SKIP LOCKED;
             had := FOUND;
         END IF;
         IF had THEN
@@ -134,7 +134,7 @@ BEGIN
         RETURN QUERY
         SELECT j.id, NULL::uuid, '', NULL::uuid, NULL::jsonb, NULL, NULL, NULL::integer, NULL::uuid, 0, 0, NULL::timestamptz,
                NULL::timestamptz, NULL::timestamptz, NULL::timestamptz, NULL::double precision, NULL::double precision, 0::double precision
-          FROM jobs j WHERE j.id = job AND j.lock_token = token AND j.worker_id = p_worker;
+          FROM jobs j WHERE j.id = job AND j.lock_token = token AND j.worker_id = p_worker AND j.lease_expires_at > at;
     END LOOP;
 END $$;
 COMMENT ON FUNCTION :"schema".take_back IS 'For workers: makes jobs that were handed to this one, and not taken, ordinary ones of its own.';

@@ -75,15 +75,19 @@ var handedTaken = []mutation{
 	},
 	{
 		what: "what another worker has is not taken back", file: handSQL, in: queueTests, run: `TestWhatIsTakenBack`,
-		old: " AND j.worker_id = p_worker FOR UPDATE SKIP LOCKED;", new: " FOR UPDATE SKIP LOCKED;",
+		old: " AND j.worker_id = p_worker AND j.lease_expires_at > at FOR UPDATE SKIP LOCKED;", new: " AND j.lease_expires_at > at FOR UPDATE SKIP LOCKED;",
 	},
 	{
 		what: "nor what was taken back meanwhile, or over", file: handSQL, in: queueTests, run: `TestAJobThatWasTakenBackMeanwhile`,
-		old: "j.lock_token = token AND j.worker_id = p_worker FOR UPDATE SKIP LOCKED;", new: "j.worker_id = p_worker FOR UPDATE SKIP LOCKED;",
+		old: "j.lock_token = token AND j.worker_id = p_worker AND j.lease_expires_at > at FOR UPDATE SKIP LOCKED;", new: "j.worker_id = p_worker AND j.lease_expires_at > at FOR UPDATE SKIP LOCKED;",
+	},
+	{
+		what: "nor one whose lease has ended", file: handSQL, in: queueTests, run: `TestAJobWhoseLeaseHasEnded`,
+		old: " AND j.lease_expires_at > at FOR UPDATE SKIP LOCKED;", new: " FOR UPDATE SKIP LOCKED;",
 	},
 	{
 		what: "a row that somebody has locked is not taken back", file: handSQL, in: queueTests, run: `TestTakingBackWaits`,
-		old: " AND j.worker_id = p_worker FOR UPDATE SKIP LOCKED;", new: " AND j.worker_id = p_worker FOR UPDATE;",
+		old: " AND j.worker_id = p_worker AND j.lease_expires_at > at FOR UPDATE SKIP LOCKED;", new: " AND j.worker_id = p_worker AND j.lease_expires_at > at FOR UPDATE;",
 	},
 	{
 		what: "what is taken back gets a token that nobody takes over", file: handSQL, in: queueTests, run: `TestAJobThatIsTakenBack`,
@@ -99,10 +103,10 @@ var handedTaken = []mutation{
 	},
 	{
 		what: "what can't be taken back now is asked for again", file: handSQL, in: queueTests, run: `TestAJobThatSomebodyLooksAfter`,
-		old: "FROM jobs j WHERE j.id = job AND j.lock_token = token AND j.worker_id = p_worker;", new: "FROM jobs j WHERE false;",
+		old: "FROM jobs j WHERE j.id = job AND j.lock_token = token AND j.worker_id = p_worker AND j.lease_expires_at > at;", new: "FROM jobs j WHERE false;",
 	},
 	{
 		what: "unless it was taken back or over by then", file: handSQL, in: queueTests, run: `TestAJobThatWasTakenBackMeanwhile`,
-		old: "FROM jobs j WHERE j.id = job AND j.lock_token = token AND j.worker_id = p_worker;", new: "FROM jobs j WHERE j.id = job AND j.worker_id = p_worker;",
+		old: "FROM jobs j WHERE j.id = job AND j.lock_token = token AND j.worker_id = p_worker AND j.lease_expires_at > at;", new: "FROM jobs j WHERE j.id = job AND j.worker_id = p_worker AND j.lease_expires_at > at;",
 	},
 }

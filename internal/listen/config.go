@@ -105,6 +105,9 @@ func (c Config) validate() error {
 			errs = append(errs, fmt.Errorf("%s is %v: give at least %v", name, d, minPoll))
 		}
 	}
+	if (c.Hands == nil) != (c.OpenHands == nil) {
+		errs = append(errs, errors.New("hands take jobs on a connection that they are lent: give Hands and OpenHands, or neither"))
+	}
 	if c.Mode == PollingOnly {
 		return errors.Join(errs...)
 	}

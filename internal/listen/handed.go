@@ -57,7 +57,7 @@ func (l *Listener) handed(ctx context.Context, payload string) bool {
 	h, ok := parseHanded(payload)
 	if ok {
 		l.hands.Handed(ctx, h)
-		runtime.Gosched() // who waits for the bell goes first: it has a job to start
+		runtime.Gosched() // the job goes first
 	}
 	return ok
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 const (
@@ -98,8 +99,13 @@ func (s *Store) HungUp() (wait func(context.Context) error) {
 	return func(ctx context.Context) error {
 		ctx, done := context.WithTimeout(ctx, s.Settings("").Lease)
 		defer done()
-		if _, err := s.cfg.DB.Exec(ctx, s.sql.hungUp, key); err != nil {
-			return fmt.Errorf("wait for the end of the session of the hands: %w", err)
+		for waiting := true; waiting; { // for longer than a wait for a lock may take
+			_, err := s.cfg.DB.Exec(ctx, s.sql.hungUp, key)
+			var pgErr *pgconn.PgError
+			waiting = errors.As(err, &pgErr) && pgErr.Code == lockNotAvailable && ctx.Err() == nil
+			if err != nil && !waiting {
+				return fmt.Errorf("wait for the end of the session of the hands: %w", err)
+			}
 		}
 		for {
 			if ok, err := s.barrier(ctx); ok || err != nil {

@@ -1,9 +1,21 @@
 package worker
 
-import "notifyworker/internal/queue"
+import (
+	"maps"
+
+	"notifyworker/internal/queue"
+)
 
 // The loop reserves for free slots, and the listener takes what is handed over, each on its own goroutine. So a slot is booked before it
 // is asked for a job, and a job is claimed before it is asked for by its id.
+
+// claimant is whose a claimed job is.
+type claimant bool
+
+const (
+	byListener claimant = false
+	byLoop     claimant = true
+)
 
 // book books up to n free slots, and returns how many.
 func (s *slots) book(n int) int {
@@ -22,38 +34,39 @@ func (s *slots) unbook(n int) {
 	s.booked -= n
 }
 
-// claim says whether a job is one that this process neither has nor is about to have. If so it is the caller's, until unclaim.
+// claim says whether a job is one that this process neither has nor is about to have. If so it is the listener's, until unclaim.
 func (s *slots) claim(id int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held[id] != nil || s.claimed[id] {
+	if _, claimed := s.claimed[id]; claimed || s.held[id] != nil {
 		return false
 	}
-	s.claimed[id] = true
+	s.claimed[id] = byListener
 	return true
 }
 
-// claimUnknown claims and returns those of these jobs that nothing is known of; again says that somebody else is about to have one.
-func (s *slots) claimUnknown(own []queue.Own) (unknown []queue.Own, again bool) {
+// claimUnknown claims and returns those of these jobs that nothing is known of, for the loop, until unclaim or until they are not among them any
+// more; claimed says that the listener is about to have another one.
+func (s *slots) claimUnknown(own []queue.Own) (unknown []queue.Own, claimed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	maps.DeleteFunc(s.claimed, func(_ int64, by claimant) bool { return by == byLoop })
 	for _, o := range own {
+		_, listeners := s.claimed[o.ID]
 		switch {
 		case s.held[o.ID] != nil || s.tokens[o.Token]:
-		case s.claimed[o.ID]:
-			again = true
+		case listeners:
+			claimed = true
 		default:
-			s.claimed[o.ID] = true
+			s.claimed[o.ID] = byLoop
 			unknown = append(unknown, o)
 		}
 	}
-	return unknown, again
+	return unknown, claimed
 }
 
-func (s *slots) unclaim(own ...queue.Own) {
+func (s *slots) unclaim(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, o := range own {
-		delete(s.claimed, o.ID)
-	}
+	delete(s.claimed, id)
 }

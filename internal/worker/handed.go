@@ -36,7 +36,7 @@ const (
 	doubtApart = time.Second
 )
 
-var errNoSlot = errors.New("handed over when no slot was free")
+var errNoSlot = errors.New("handed over when it could not be started")
 
 // HungUp returns what has the loop ask for what this worker was handed at the last moment, once that is known. See listen.Hands.
 func (w *Worker) HungUp() (ask func(context.Context)) {
@@ -69,17 +69,17 @@ func (w *Worker) take(ctx context.Context, id int64, asked time.Time) {
 	if !w.slots.claim(id) { // it is known: somebody tells of it once more
 		return
 	}
-	defer w.slots.unclaim(queue.Own{ID: id})
+	defer w.slots.unclaim(id)
 	slot := w.slots.book(1)
 	defer w.slots.unbook(slot)
 	if slot == 0 {
-		w.handovers.doubt()
+		w.handovers.noSlot(asked)
 		return
 	}
 	if !w.handovers.mayTake(asked) {
 		return
 	}
-	t := taking{id: id, asked: asked}
+	t := taking{asked: asked}
 	t.job, t.again, t.err = w.store.Take(ctx, id)
 	t.took = time.Since(asked)
 	if errors.Is(t.err, queue.ErrNoHands) { // nobody can have handed it over
@@ -121,12 +121,12 @@ func (r *reserving) takeHanded() {
 	}
 	r.let()
 	r.noteTaken()
-	unsure, others := r.handovers.next(r.ringHanded)
+	unsure, heard, others := r.handovers.next(r.ringHanded)
 	if r.causes.Has(listen.Unheard) { // those who were handed jobs, too, may have fallen silent, and nobody hears of them
 		r.takeOver(nil)
 	}
 	if unsure {
-		r.fetch()
+		r.fetch(heard)
 	}
 	if len(others) > 0 {
 		r.takeOver(others)
@@ -149,12 +149,13 @@ func (r *reserving) let() {
 
 // noteTaken takes note of what the listener has taken, and tried to.
 func (r *reserving) noteTaken() {
+	again := false
 	for _, t := range r.handovers.taken() {
 		if r.notTaken(&r.taking, t.err, t.asked, "take what was handed over") {
 			r.quiet.handAgain = r.takeAt
 			continue
 		}
-		r.quiet.asked(t.took)
+		r.quiet.asked(t.asked, t.took)
 		r.handovers.tookCall(t.took)
 		switch {
 		case t.job != nil:
@@ -170,11 +171,14 @@ func (r *reserving) noteTaken() {
 			}
 		case t.again:
 			r.stats.looked(0, t.took)
-			r.askAgain()
+			again = true
 		default:
 			r.stats.looked(0, t.took)
 			r.wasTakenOver()
 		}
+	}
+	if again {
+		r.askAgain()
 	}
 }
 

@@ -149,7 +149,7 @@ func TestAStalledLoopKeepsNoJobFromStarting(t *testing.T) {
 	}
 	t.Run("Reserve", func(t *testing.T) { // all free slots are for what it finds
 		synctest.Test(t, func(t *testing.T) {
-			x := beginHanded(t, handle(ok), nil)
+			x := beginHanded(t, handle(ok), func(c *Config, _ *fakeStore) { c.Slots = 1 })
 			end := make(chan struct{})
 			x.setHook(func(_ context.Context, method string) {
 				if method == "Reserve" {
@@ -193,6 +193,105 @@ func TestLoopAndListenerTogetherFillNoMoreThanTheSlots(t *testing.T) {
 		if n := most.Load(); n != 1 {
 			t.Errorf("%d at once in one slot", n)
 		}
+		x.finish(t)
+	})
+}
+
+// All slots may be asked for at that moment, and others have it before the loop comes to it.
+func TestAWorkerWhoseJobIsTakenOverBeforeItHadASlotSaysAnewThatItTakesJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := beginHanded(t, handle(ok), func(c *Config, _ *fakeStore) { c.Slots = 1 })
+		end := make(chan struct{})
+		x.setHook(func(_ context.Context, method string) {
+			if method == "Reserve" {
+				<-end
+			}
+		})
+		x.bell.Ring(listen.Poll)
+		pass(10 * time.Millisecond)
+		id := x.enqueue("t", 0, 0)
+		pass(50 * time.Millisecond)
+		x.mu.Lock()
+		x.hands, x.rows[id].elsewhere = false, true
+		x.mu.Unlock()
+		close(end)
+		pass(time.Second)
+		if !x.isHanded() {
+			t.Error("it is handed nothing any more")
+		}
+		x.mu.Lock()
+		delete(x.rows, id)
+		clear(x.ends)
+		x.mu.Unlock()
+		x.finish(t)
+	})
+}
+
+func TestAStopAsksAgainForWhatItWasHanded(t *testing.T) {
+	for _, method := range []string{"Mine", "TakeBack", "Barrier"} {
+		synctest.Test(t, func(t *testing.T) {
+			x := beginHanded(t, handle(ok), nil)
+			x.hears(false)
+			id := x.enqueue("t", 0, 0)
+			var failed atomic.Bool
+			x.setFail(func(m string) error {
+				if m == method && !failed.Swap(true) {
+					return errGone
+				}
+				return nil
+			})
+			x.finish(t)
+			if row := x.row(id); row.status != "pending" {
+				t.Errorf("a call of %s failed: the job is %s", method, row.status)
+			}
+		})
+	}
+}
+
+// Others' jobs are looked after all the time where many listen.
+func TestALookAfterAnothersJobLeavesSlotsForWhatIsHandedOver(t *testing.T) {
+	for _, stalled := range []string{"TakeOver", "Reserve"} {
+		synctest.Test(t, func(t *testing.T) {
+			x := beginHanded(t, handle(ok), nil)
+			end := make(chan struct{})
+			x.setHook(func(_ context.Context, method string) {
+				if method == stalled {
+					<-end
+				}
+			})
+			if stalled == "TakeOver" {
+				x.heard("another", 4711)
+			} else {
+				x.bell.Ring(listen.Poll)
+			}
+			pass(100 * time.Millisecond)
+			id := x.enqueue("t", 0, 0)
+			pass(10 * time.Millisecond)
+			x.wantCompleted(t, id)
+			close(end)
+			x.finish(t)
+		})
+	}
+}
+
+func TestForgedPayloadsCauseABoundedNumberOfCallsOfAFullWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		end := make(chan struct{})
+		x := beginHanded(t, handle(func(context.Context, queue.Job) queue.Outcome {
+			<-end
+			return queue.Outcome{}
+		}), func(c *Config, _ *fakeStore) { c.Slots = 1 })
+		x.enqueue("t", 0, 0)
+		pass(time.Second)
+		before := x.count("Mine")
+		for i := range 1000 {
+			x.heard(me, int64(1000+i))
+			pass(time.Millisecond)
+		}
+		if n := x.count("Mine") - before; n > 300 {
+			t.Errorf("%d calls for 1,000 notifications in a second", n)
+		}
+		close(end)
 		x.finish(t)
 	})
 }

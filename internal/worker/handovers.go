@@ -29,6 +29,7 @@ type handovers struct {
 	misses  int      // calls that found nothing, since missed
 	missed  time.Time
 	unsure  bool      // there may be jobs of this worker's that nobody knows of
+	heard   bool      // the listener has heard of one that it did not take
 	later   time.Time // there may be then; zero: not
 	rest    time.Time // not to be asked for before
 	watched []watched
@@ -48,7 +49,6 @@ type starter func(j queue.Job, asked time.Time) *hold
 
 // taking is how a call ended that was to take a job.
 type taking struct {
-	id       int64
 	job      *queue.Handed // nil: it is somebody else's, but for again
 	hold     *hold
 	returned bool // it could not be started
@@ -86,11 +86,8 @@ func (h *handovers) begin(j queue.Job, asked time.Time) *hold {
 func (h *handovers) mayTake(now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if again := h.missed.Add(missesWithin); h.misses >= mostMisses && now.Before(again) && h.rest.Before(again) {
-		h.rest = again
-	}
 	if h.start == nil || len(h.answers) >= mostHanded || now.Before(h.rest) {
-		h.unsure = true
+		h.unsure, h.heard = true, true
 		return false
 	}
 	h.asking++
@@ -109,10 +106,25 @@ func (h *handovers) answered(t taking) {
 			h.rest = rest
 		}
 	case t.job == nil:
-		if t.asked.Sub(h.missed) >= missesWithin {
-			h.misses, h.missed = 0, t.asked
-		}
-		h.misses++
+		h.missLocked(t.asked)
+	}
+}
+
+// noSlot takes note of a job that the listener has no slot for.
+func (h *handovers) noSlot(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.unsure, h.heard = true, true
+	h.missLocked(now)
+}
+
+func (h *handovers) missLocked(at time.Time) {
+	if at.Sub(h.missed) >= missesWithin {
+		h.misses, h.missed = 0, at
+	}
+	h.misses++
+	if rest := h.missed.Add(missesWithin); h.misses >= mostMisses && h.rest.Before(rest) {
+		h.rest = rest
 	}
 }
 
@@ -193,9 +205,9 @@ func (h *handovers) ringLocked(at time.Time, ring func()) {
 	h.timer, h.at = t, at
 }
 
-// next says whether jobs of this worker's are to be asked for, and returns those of others that are to be looked after. It sees to a ring for
-// what it keeps.
-func (h *handovers) next(ring func()) (unsure bool, others []watched) {
+// next says whether jobs of this worker's are to be asked for, and whether it was told of one of them, and returns those of others that are
+// to be looked after. It sees to a ring for what it keeps.
+func (h *handovers) next(ring func()) (unsure, heard bool, others []watched) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
@@ -205,15 +217,15 @@ func (h *handovers) next(ring func()) (unsure bool, others []watched) {
 		if h.unsure || !h.later.IsZero() {
 			h.ringLocked(h.rest, ring)
 		}
-		return false, others
+		return false, false, others
 	case h.later.IsZero():
 	case h.later.After(now):
 		h.ringLocked(h.later, ring)
 	default:
 		h.unsure, h.later = true, time.Time{}
 	}
-	unsure, h.unsure = h.unsure, false
-	return unsure, others
+	unsure, heard, h.unsure, h.heard = h.unsure, h.heard, false, false
+	return unsure, heard, others
 }
 
 // split parts those that are due from the others, and sees to a ring for these.

@@ -93,6 +93,7 @@ func (r *reserving) wish(told, handed bool) error {
 		}
 	}
 	q.hands = handed && refused == nil && err == nil
+	q.handed = q.handed || q.hands
 	if err == nil {
 		q.anew = false
 	}
@@ -197,7 +198,7 @@ func (r *reserving) leave() {
 		r.refuseHanded()
 		return
 	}
-	handed := r.cfg.TakesHanded && (r.quiet.told || r.handovers.any())
+	handed := r.cfg.TakesHanded && (r.quiet.told || r.quiet.handed || r.handovers.any())
 	if r.quiet.wants || handed {
 		switch ok := r.stopWanting(); {
 		case !ok: // nothing answers

@@ -104,6 +104,9 @@ func (r *reserving) step() time.Duration {
 	if !r.hungry {
 		return untilWoken
 	}
+	if r.quiet.hands && free > 1 {
+		free-- // for what is handed over meanwhile
+	}
 	if free = r.slots.book(free); free == 0 {
 		return r.full()
 	}
@@ -149,7 +152,7 @@ func (r *reserving) look(n int, brief bool) (queue.Reservation, error) {
 		return res, err
 	}
 	r.stats.looked(len(res.Jobs), took)
-	r.quiet.asked(took)
+	r.quiet.asked(asked, took)
 	if r.poison.changed(res.Poisoned) && res.Poisoned != nil {
 		r.log.Error().Err(res.Poisoned).Msg("a due job can't be reserved: something in the database refuses it")
 	}

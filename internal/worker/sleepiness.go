@@ -62,6 +62,7 @@ type sleepiness struct {
 	calm       bool      // without the wish: calmAfter need not be waited for
 	barrierAt  time.Time // not before
 	hands      bool      // and that commits hand it jobs
+	handed     bool      // which they may have done some time: one under way may do so yet
 	anew       bool      // which is to be said again: what commits know of the hands may be old
 	handAgain  time.Time // not before
 	doubted    time.Time // when a job that was handed over had become somebody else's
@@ -103,9 +104,9 @@ func (q *sleepiness) woken(now time.Time) {
 	q.wakes++
 }
 
-// asked counts the time that a call took which asked for such jobs.
-func (q *sleepiness) asked(took time.Duration) {
-	q.window(time.Now())
+// asked counts the time that a call took which asked for such jobs, and began at that time.
+func (q *sleepiness) asked(at time.Time, took time.Duration) {
+	q.window(at)
 	q.look = min(took, halfOfTime)
 	q.taking += q.look
 	took = min(took, longAsking)

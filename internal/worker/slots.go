@@ -42,16 +42,16 @@ type slots struct {
 	freed chan struct{} // has room for one: running or pending has shrunk; read by the loop, later by drain
 
 	mu      sync.Mutex
-	running int             // goroutines of handlers
-	pending int             // handed to the concluder, not settled
-	held    map[int64]*hold // by job id: what is working or handed, and so has a lease to extend
-	tokens  map[string]bool // of the handlers that run
-	booked  int             // free slots that somebody is asking for jobs for
-	claimed map[int64]bool  // jobs that somebody is asking for by their ids
+	running int                // goroutines of handlers
+	pending int                // handed to the concluder, not settled
+	held    map[int64]*hold    // by job id: what is working or handed, and so has a lease to extend
+	tokens  map[string]bool    // of the handlers that run
+	booked  int                // free slots that somebody is asking for jobs for
+	claimed map[int64]claimant // jobs that somebody is asking for by their ids
 }
 
 func newSlots(n int) *slots {
-	return &slots{size: n, freed: make(chan struct{}, 1), held: map[int64]*hold{}, tokens: map[string]bool{}, claimed: map[int64]bool{}}
+	return &slots{size: n, freed: make(chan struct{}, 1), held: map[int64]*hold{}, tokens: map[string]bool{}, claimed: map[int64]claimant{}}
 }
 
 // free is how many jobs may be reserved now.

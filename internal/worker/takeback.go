@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"slices"
 	"time"
 
 	"notifyworker/internal/queue"
@@ -15,40 +16,49 @@ const (
 )
 
 // fetch takes back all that the table has for this worker and that it knows nothing of: a notification was lost with its connection, or
-// could not be followed. What is more than there are slots goes back. After an error nothing is lost: it asks again.
-func (r *reserving) fetch() {
+// could not be followed. What is more than there are slots goes back. After an error nothing is lost: it asks again. When it was heard of
+// one and gets none, somebody has taken it over.
+func (r *reserving) fetch(heard bool) {
 	ctx, done := r.statement(r.stop, r.end)
 	defer done()
 	began := time.Now()
 	mine, err := r.store.Mine(ctx)
 	if r.notTaken(&r.fetching, err, began, "ask what was handed over") {
-		r.handovers.doubt()
+		r.handovers.doubtAt(time.Now().Add(troubleFirst), r.ringHanded)
 		return
 	}
-	unknown, again := r.slots.claimUnknown(mine)
-	defer r.slots.unclaim(unknown...)
+	unknown, claimed := r.slots.claimUnknown(mine)
+	got, met := 0, 0
 	for rest := unknown; len(rest) > 0; {
 		var now []queue.Own
 		now, rest = rest[:min(len(rest), handedAtOnce)], rest[min(len(rest), handedAtOnce):]
 		asked := time.Now()
-		jobs, met, err := r.store.TakeBack(ctx, now)
+		jobs, again, err := r.store.TakeBack(ctx, now) // which may be carried out late: their claims stay until it answers
 		if r.notTaken(&r.fetching, err, asked, "take back what was handed over") {
-			r.handovers.doubt()
+			r.handovers.doubtAt(time.Now().Add(troubleFirst), r.ringHanded)
 			return
 		}
 		r.stats.looked(len(jobs), time.Since(asked))
 		for _, j := range jobs {
 			r.startBack(j, asked)
 		}
-		again = again || len(met) > 0
+		for _, o := range now {
+			if !slices.Contains(again, o.ID) {
+				r.slots.unclaim(o.ID)
+			}
+		}
+		got, met = got+len(jobs), met+len(now)-len(jobs) // somebody else's by now, or this worker's by an earlier call that came late
 	}
 	switch {
-	case again:
+	case met > 0:
 		r.askAgain()
-	case r.met > 0: // most likely somebody has it by now
-		r.met = 0
+		return
+	case claimed:
+		r.handovers.doubtAt(time.Now().Add(takeAgain), r.ringHanded)
+	case got == 0 && (heard || r.met > 0):
 		r.wasTakenOver()
 	}
+	r.met = 0
 }
 
 // startBack starts a job that was taken back, or returns it.
@@ -97,15 +107,18 @@ func (r *reserving) doubtHands() {
 func (r *reserving) returnHanded() {
 	ctx, done := r.statement(r.stop, r.end)
 	defer done()
-	if _, err := r.store.Barrier(ctx); err != nil { // those under way that saw that it wants jobs
-		return
+	for ok := false; !ok && ctx.Err() == nil; { // those under way that saw that it wants jobs
+		var err error
+		if ok, err = r.store.Barrier(ctx); err != nil {
+			break
+		}
 	}
 	r.handovers.close() // from here on the listener takes none
 	r.handovers.doubt()
 	for {
 		r.noteTaken()
-		if unsure, _ := r.handovers.next(r.ringHanded); unsure {
-			r.fetch()
+		if unsure, heard, _ := r.handovers.next(r.ringHanded); unsure {
+			r.fetch(heard)
 		}
 		if !r.handovers.any() {
 			return

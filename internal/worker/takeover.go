@@ -13,7 +13,11 @@ func (r *reserving) takeOver(lying []watched) {
 	if r.stop.Err() != nil {
 		return
 	}
-	free := r.slots.book(r.slots.free())
+	free := r.slots.free()
+	if len(lying) > 0 {
+		free = min(free, len(lying))
+	}
+	free = r.slots.book(free)
 	defer r.slots.unbook(free)
 	if free == 0 {
 		r.watchOn(lying, nil)
