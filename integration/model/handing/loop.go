@@ -8,15 +8,16 @@ func (m *Model) loop(s *State, to steps) {
 		m.decides(s, to, s.runs(s.shown) || s.running())
 	case s.loop == waits:
 		m.hearsBack(s, to)
-	case s.doubt:
-		to.do(asksForAll, func(t *State) {
-			t.doubt, t.put = false, false
-			if t.job == first {
-				t.loop, t.shown = listed, t.token
-			}
-		})
-	case s.put:
-		m.decides(s, to, s.running())
+	default:
+		if s.doubt {
+			to.do(asksForAll, func(t *State) { t.lists() })
+		}
+		if s.put { // until its time has come
+			to.do(asksAgain, func(t *State) {
+				t.put = false
+				t.lists()
+			})
+		}
 	}
 	switch s.hung {
 	case listens:
@@ -43,19 +44,26 @@ func (m *Model) loop(s *State, to steps) {
 	}
 }
 
+// lists is what the loop is told: the job, and the token that it has.
+func (s *State) lists() {
+	if s.doubt = false; s.job == first {
+		s.loop, s.shown = listed, s.token
+	}
+}
+
 // decides whether to take the job back: not when this process has it, nor now when its listener asks for it.
 func (m *Model) decides(s *State, to steps, runs bool) {
 	asked := s.ear != quiet
 	switch {
 	case runs && !m.Protocol.BacksWhatRuns:
-		to.do(leavesIt, func(t *State) { t.loop, t.put = idle, t.loop == listed && t.put })
+		to.do(leavesIt, func(t *State) { t.loop, t.shown = idle, 0 })
 		return
 	case asked && !m.Protocol.BacksWhatIsAsked:
-		to.do(leavesItToListener, func(t *State) { t.loop, t.put = idle, !m.Protocol.LeavesToListener })
+		to.do(leavesItToListener, func(t *State) { t.loop, t.shown, t.put = idle, 0, t.put || !m.Protocol.LeavesToListener })
 		return
 	}
 	if s.back == nothing {
-		to.do(asksBack, func(t *State) { t.loop, t.put, t.back = waits, t.loop == listed && t.put, received })
+		to.do(asksBack, func(t *State) { t.loop, t.back = waits, received })
 	}
 }
 
@@ -63,62 +71,80 @@ func (m *Model) hearsBack(s *State, to steps) {
 	switch s.back {
 	case gave:
 		to.do(startsBack, func(t *State) {
-			t.loop, t.back = idle, nothing
 			t.starts(t.given)
-			t.given = 0
+			t.hasHeard()
 		})
 	case saysAgain:
-		to.do(putsOff, func(t *State) { t.loop, t.back, t.put = idle, nothing, !m.Protocol.NeverAsksAgain || t.put })
+		to.do(putsOff, func(t *State) {
+			t.put = t.put || !m.Protocol.NeverAsksAgain
+			t.hasHeard()
+		})
 	case saysNobody:
-		to.do(hearsAnothers, func(t *State) { t.loop, t.back = idle, nothing })
+		to.do(hearsAnothers, func(t *State) { t.hasHeard() })
 	}
 	if s.losses > 0 && (s.back == received || s.back >= gave) {
 		to.do(losesAnswer, func(t *State) {
 			t.losses--
-			t.lost = t.back == received && m.Scenario.Late
-			t.loop, t.back, t.given, t.doubt = idle, nothing, 0, true
+			if t.back == received && m.Scenario.Late {
+				t.lost = t.shown
+			}
+			t.doubt = true
+			t.hasHeard()
 		})
 	}
 }
 
-// takesBack is what the server does for it.
+// hasHeard ends the loop's call.
+func (s *State) hasHeard() { s.loop, s.shown, s.back, s.given = idle, 0, nothing, 0 }
+
+// takesBack is what the server does for it. Only a job that was handed over has to be locked: any other take_back has it by its row alone.
 func (m *Model) takesBack(s *State, to steps) {
 	p := &m.Protocol
 	free := s.taken == 0 && !s.held() || p.BackWithoutLock
-	if s.lost {
+	is := func(asked token) bool { return s.firsts() && (s.token == asked || p.BackAnyToken) }
+	if s.lost != 0 {
 		to.do(backLate, func(t *State) {
-			t.lost = false
-			if t.firsts() && free && t.token < newest {
+			t.lost = 0
+			if is(s.lost) && (free || s.lost != handed) && t.token < newest {
 				t.gives()
 			}
 		})
 	}
-	switch s.back {
-	case received:
-		if s.firsts() {
-			to.do(backFinds, func(t *State) { t.back = found })
-			return
-		}
-		to.do(backFindsNone, func(t *State) { t.back = saysNobody })
-	case found:
+	give := func(then back) {
 		switch {
-		case free:
-			to.do(backLocks, func(t *State) { t.back, t.by = locked, true })
-		case s.firsts():
-			to.do(backLocksNot, func(t *State) { t.back = saysAgain })
-		default:
-			to.do(backLocksNot, func(t *State) { t.back = saysNobody })
-		}
-	case locked:
-		switch {
-		case !s.firsts() && !(p.BackLooksFirst && s.job == second):
+		case !is(s.shown) && !(p.BackLooksFirst && s.job == second):
 			to.do(backFindsNone, func(t *State) { t.back = saysNobody })
 		case s.token < newest:
 			to.do(backGives, func(t *State) {
 				t.gives()
-				t.back, t.given = committed, t.token
+				t.back, t.given, t.by = then, t.token, true
 			})
 		}
+	}
+	switch s.back {
+	case received, found:
+		switch {
+		case s.shown != handed:
+			give(gave)
+		case p.BackLooksFirst && s.back == received:
+			if is(s.shown) {
+				to.do(backFinds, func(t *State) { t.back = found })
+				return
+			}
+			to.do(backFindsNone, func(t *State) { t.back = saysNobody })
+		case free:
+			to.do(backLocks, func(t *State) { t.back, t.by = locked, true })
+		default:
+			to.do(backLocksNot, func(t *State) { t.back = lockedNot })
+		}
+	case lockedNot:
+		if is(s.shown) {
+			to.do(backFinds, func(t *State) { t.back = saysAgain })
+			return
+		}
+		to.do(backFindsNone, func(t *State) { t.back = saysNobody })
+	case locked:
+		give(committed)
 	case committed:
 		to.do(backLets, func(t *State) { t.back = gave })
 	}

@@ -15,6 +15,7 @@ type Scenario struct {
 	Forged   int  // so many notifications are forged, to either worker
 	Losses   int  // so many answers of take_back are lost
 	Late     bool // and the server may carry it out at any time later
+	MayLie   bool // and that a job lies is not looked at
 	Reserved bool // the job was reserved by a look, and runs: whoever asks for it shall not have it
 }
 
@@ -32,6 +33,7 @@ type Protocol struct {
 	LeavesToListener   bool // and does not ask later for what its listener asks for now
 	BackWithoutLock    bool // take_back does not try "taken"
 	BackLooksFirst     bool // and does not look again when it has it
+	BackAnyToken       bool // nor ask for the token that the loop was shown
 	HungUpAtOnce       bool // who hangs up does not wait for its session's end
 	HungUpNoBarrier    bool // nor for the commits under way
 	OverWithoutLock    bool // take_over does not get "taken"

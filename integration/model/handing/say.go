@@ -23,6 +23,7 @@ const (
 	letsGo
 	carriesOutLate
 	asksForAll
+	asksAgain
 	leavesIt
 	leavesItToListener
 	asksBack
@@ -82,17 +83,18 @@ var said = [...]string{
 	letsGo:             "worker 1's session gives back the lock",
 	carriesOutLate:     "the server carries out a take_lock that nobody waits for",
 	asksForAll:         "worker 1's loop asks what is RUNNING for it",
+	asksAgain:          "worker 1's loop asks later what is RUNNING for it",
 	leavesIt:           "worker 1's loop leaves the job alone: the worker runs it",
-	leavesItToListener: "worker 1's loop puts off the job: its listener asks for it",
-	asksBack:           "worker 1's loop asks to take the job back",
-	backFinds:          "take_back sees that the job is worker 1's",
-	backFindsNone:      "take_back sees that the job is not worker 1's",
+	leavesItToListener: "worker 1's loop leaves the job alone, and will ask later: its listener asks for it",
+	asksBack:           "worker 1's loop asks to take the job back under the token that it was shown",
+	backFinds:          "take_back sees that the job is worker 1's under that token",
+	backFindsNone:      "take_back sees that the job is not worker 1's under that token",
 	backLocks:          "take_back locks the job",
 	backLocksNot:       "take_back does not get the lock",
 	backGives:          "take_back gives the job a new token of worker 1's",
 	backLets:           "take_back ends, and its lock with it",
 	startsBack:         "worker 1's loop starts the job that it has taken back",
-	putsOff:            "worker 1's loop hears: not now",
+	putsOff:            "worker 1's loop hears: not now, and will ask later",
 	losesAnswer:        "the answer of take_back is lost; worker 1 will ask what is RUNNING for it",
 	backLate:           "the server carries out that take_back now",
 	hangsUp:            "worker 1 closes its connection, to be in reserve",

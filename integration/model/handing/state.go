@@ -53,7 +53,8 @@ type back uint8
 const (
 	nothing    back = iota
 	received        // it has not begun
-	found           // the row is the worker's
+	found           // only with BackLooksFirst: the row is what it was given, and is not locked
+	lockedNot       // it did not get "taken"
 	locked          // it has "taken"; or goes on without it
 	committed       // it has given a token, and still has the lock
 	gave            // the answer is on its way: the job, under a new token
@@ -123,12 +124,12 @@ type State struct {
 	let  uint8 // so many locks are to be given back
 
 	doubt bool // there may be a job that nobody knows of
-	put   bool // the job is put off
+	put   bool // it is asked again later
 	loop  loop
-	shown token // what the loop was told
+	shown token // what the loop was told, and what its take_back is given
 	back  back
 	given token
-	lost  bool // a take_back whose answer nobody waits for may still be carried out
+	lost  token // a take_back that was given this one may still be carried out, and nobody waits for its answer
 
 	run [2]token // handlers in the first worker's process
 
