@@ -19,7 +19,7 @@ func (m *Model) listener(s *State, to steps) {
 	case quiet:
 		switch {
 		case !s.note:
-		case s.running() || s.loop == waits && !p.BacksWhatIsAsked:
+		case s.running() || (s.loop == waits || s.kept) && !p.BacksWhatIsAsked:
 			to.do(knowsIt, func(t *State) { t.note = false })
 		default:
 			to.do(asks, func(t *State) { t.note, t.ear = false, sent })

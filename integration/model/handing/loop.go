@@ -46,7 +46,8 @@ func (m *Model) loop(s *State, to steps) {
 
 // lists is what the loop is told: the job, and the token that it has.
 func (s *State) lists() {
-	if s.doubt = false; s.job == first {
+	s.doubt = false
+	if s.kept = s.kept && s.job == first; s.job == first {
 		s.loop, s.shown = listed, s.token
 	}
 }
@@ -72,6 +73,7 @@ func (m *Model) hearsBack(s *State, to steps) {
 	case gave:
 		to.do(startsBack, func(t *State) {
 			t.starts(t.given)
+			t.kept = false
 			t.hasHeard()
 		})
 	case saysAgain:
@@ -80,7 +82,11 @@ func (m *Model) hearsBack(s *State, to steps) {
 			t.hasHeard()
 		})
 	case saysNobody:
-		to.do(hearsAnothers, func(t *State) { t.hasHeard() })
+		to.do(hearsAnothers, func(t *State) {
+			t.put = t.put || !m.Protocol.TrustsNo
+			t.kept = false
+			t.hasHeard()
+		})
 	}
 	if s.losses > 0 && (s.back == received || s.back >= gave) {
 		to.do(losesAnswer, func(t *State) {
@@ -88,7 +94,7 @@ func (m *Model) hearsBack(s *State, to steps) {
 			if t.back == received && m.Scenario.Late {
 				t.lost = t.shown
 			}
-			t.doubt = true
+			t.doubt, t.kept = true, !m.Protocol.ForgetsWhatIsLost
 			t.hasHeard()
 		})
 	}
@@ -101,7 +107,9 @@ func (s *State) hasHeard() { s.loop, s.shown, s.back, s.given = idle, 0, nothing
 func (m *Model) takesBack(s *State, to steps) {
 	p := &m.Protocol
 	free := s.taken == 0 && !s.held() || p.BackWithoutLock
-	is := func(asked token) bool { return s.firsts() && (s.token == asked || p.BackAnyToken) }
+	is := func(asked token) bool {
+		return (s.job == first || s.job == expired && p.BackExpired) && (s.token == asked || p.BackAnyToken)
+	}
 	if s.lost != 0 {
 		to.do(backLate, func(t *State) {
 			t.lost = 0

@@ -34,7 +34,7 @@ func (m *Model) mishaps(s *State, to steps) {
 	if m.Scenario.Dies && s.life != dead {
 		to.do(dies, func(t *State) {
 			t.life, t.conn, t.note, t.ear, t.let = dead, 0, false, quiet, 0
-			t.doubt, t.put, t.loop, t.run = false, false, idle, [2]token{}
+			t.doubt, t.put, t.kept, t.loop, t.run = false, false, false, idle, [2]token{}
 		})
 	}
 	// A lease is extended by whoever runs the job, and nobody is idle for as long as it lasts. It ends when he can't.

@@ -15,7 +15,6 @@ type Scenario struct {
 	Forged   int  // so many notifications are forged, to either worker
 	Losses   int  // so many answers of take_back are lost
 	Late     bool // and the server may carry it out at any time later
-	MayLie   bool // and that a job lies is not looked at
 	Reserved bool // the job was reserved by a look, and runs: whoever asks for it shall not have it
 }
 
@@ -28,11 +27,14 @@ type Protocol struct {
 	TakesByAnySession  bool // nor, take_lock, whether it was handed to this very session
 	NeverAsks          bool // the worker does not ask what was handed to it, and was not heard of
 	NeverAsksAgain     bool // nor for a job that somebody looked after
+	TrustsNo           bool // nor for one that take_back has found under another token
 	BacksWhatRuns      bool // nor whether it runs the job, before take_back
 	BacksWhatIsAsked   bool // nor whether its listener asks for it; nor does that one ask what the loop does
+	ForgetsWhatIsLost  bool // and lets its listener ask, as before, for what a take_back was about that had no answer
 	LeavesToListener   bool // and does not ask later for what its listener asks for now
 	BackWithoutLock    bool // take_back does not try "taken"
 	BackLooksFirst     bool // and does not look again when it has it
+	BackExpired        bool // nor whether the lease has ended
 	BackAnyToken       bool // nor ask for the token that the loop was shown
 	HungUpAtOnce       bool // who hangs up does not wait for its session's end
 	HungUpNoBarrier    bool // nor for the commits under way

@@ -127,6 +127,7 @@ type State struct {
 	put   bool // it is asked again later
 	loop  loop
 	shown token // what the loop was told, and what its take_back is given
+	kept  bool  // the last take_back had no answer, and the listener leaves the job to the loop
 	back  back
 	given token
 	lost  token // a take_back that was given this one may still be carried out, and nobody waits for its answer

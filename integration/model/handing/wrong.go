@@ -24,9 +24,6 @@ func (m *Model) Wrong(s *State) string {
 			return "worker 1 runs the job under a token that it has no more, and no lease has ended"
 		}
 	}
-	if m.Scenario.MayLie { // see "What is forgiven" in docs/model.md
-		return ""
-	}
 	return m.lies(s)
 }
 
