@@ -19,7 +19,8 @@ const (
 	plainInsert = `INSERT INTO notifyworker.jobs (type) VALUES ('bench')`
 	// As the commit of a client leaves it that hands its job over.
 	handedInsert = `INSERT INTO notifyworker.jobs (type, status, lock_token, worker_id, attempts, started_at, lease_expires_at)
-		VALUES ('bench', 'RUNNING', overlay(gen_random_uuid()::text PLACING '8' FROM 15 FOR 1)::uuid, '` + workerA + `', 1, now(), now() + interval '8 s')`
+		VALUES ('bench', 'RUNNING', (left(overlay(gen_random_uuid()::text PLACING '8' FROM 15 FOR 1), 28) || (SELECT lpad(to_hex(objid::bigint), 8, '0') FROM pg_locks
+			WHERE locktype = 'advisory' AND classid = 1853292549 AND pid = pg_backend_pid()))::uuid, '` + workerA + `', 1, now(), now() + interval '8 s')`
 	plainUpdate = `UPDATE notifyworker.jobs SET status = 'RUNNING', lock_token = gen_random_uuid(), worker_id = '` + workerA + `',
 		       attempts = attempts + 1, started_at = clock_timestamp(), updated_at = now(), lease_expires_at = clock_timestamp() + interval '30 s'
 		 WHERE id = (SELECT id FROM notifyworker.jobs WHERE status = 'PENDING' AND run_after <= now() ORDER BY run_after, id LIMIT 1 FOR UPDATE SKIP LOCKED)
