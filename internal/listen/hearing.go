@@ -27,7 +27,7 @@ func (l *Listener) established(ctx context.Context, conn *pgx.Conn, check sessio
 	if !check.listening {
 		l.retry.deaf++
 		l.turn(Deaf, "LISTEN was accepted but does not stand"+l.pooler(conn, check))
-		_ = conn.PgConn().Conn().SetReadDeadline(now)
+		l.cut(conn)
 		return
 	}
 	l.conn, l.connected, l.heard, l.pending, l.skew = conn, now, false, time.Time{}, check.skew

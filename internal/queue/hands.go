@@ -184,16 +184,8 @@ func (s *Store) take(ctx context.Context, conn *pgx.Conn, id int64) (had bool, r
 		return false, r, err
 	}
 	rows, err := results.Query()
-	if err != nil {
-		return had, r, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := s.scan(rows, &r); err != nil {
-			return had, r, err
-		}
-	}
-	return had, r, rows.Err()
+	err = s.read(rows, err, &r)
+	return had, r, err
 }
 
 // Let says that a job that was taken is this worker's no more. The lock of it is given back with those of others, by a later Take. It

@@ -104,17 +104,25 @@ func (s *Store) reserve(ctx context.Context, n int, from pgtype.Timestamptz, car
 	lease := s.Settings("").Lease
 	r := Reservation{NextLease: -1}
 	rows, err := s.cfg.DB.Query(ctx, s.sql.reserve, n, s.cfg.WorkerID, lease.Milliseconds(), s.leases, s.cfg.MaxIDs, from, careful, brief)
-	if err != nil {
+	if err := s.read(rows, err, &r); err != nil {
 		return r, err
+	}
+	slices.SortFunc(r.Jobs, func(a, b Job) int { return cmp.Or(a.RunAfter.Compare(b.RunAfter), cmp.Compare(a.ID, b.ID)) })
+	return r, nil
+}
+
+// read reads what a query for rows as those of reserve() has returned, and closes it.
+func (s *Store) read(rows pgx.Rows, err error, r *Reservation) error {
+	if err != nil {
+		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		if err := s.scan(rows, &r); err != nil {
-			return r, err
+		if err := s.scan(rows, r); err != nil {
+			return err
 		}
 	}
-	slices.SortFunc(r.Jobs, func(a, b Job) int { return cmp.Or(a.RunAfter.Compare(b.RunAfter), cmp.Compare(a.ID, b.ID)) })
-	return r, rows.Err()
+	return rows.Err()
 }
 
 // scan reads a row of reserve(), or of a function that returns the same: a job, or the one without an id that tells when to look again.

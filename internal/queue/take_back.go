@@ -35,14 +35,6 @@ func (s *Store) takes(ctx context.Context, sql string, args ...any) (r Reservati
 	ctx, done := s.bound(ctx)
 	defer done()
 	rows, err := s.cfg.DB.Query(ctx, sql, args...)
-	if err != nil {
-		return r, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := s.scan(rows, &r); err != nil {
-			return r, err
-		}
-	}
-	return r, rows.Err()
+	err = s.read(rows, err, &r)
+	return r, err
 }

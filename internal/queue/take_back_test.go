@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"notifyworker/internal/queue"
+
+	"github.com/jackc/pgx/v5"
 )
 
 func (tb table) token(id int64) string {
@@ -128,21 +130,27 @@ func (tb table) waitsFor(class int, done <-chan error) {
 	}
 }
 
+// committing is a transaction that has handed over a job, as in its commit.
+func (tb table) committing() (tx pgx.Tx, id int64) {
+	tb.t.Helper()
+	tx, err := tb.conn().Begin(tb.t.Context())
+	if err != nil {
+		tb.t.Fatal(err)
+	}
+	if err := tx.QueryRow(tb.t.Context(), `SELECT job_id FROM notifyworker.enqueue_job('t')`).Scan(&id); err != nil {
+		tb.t.Fatal(err)
+	}
+	if _, err := tx.Exec(tb.t.Context(), `SET CONSTRAINTS ALL IMMEDIATE`); err != nil {
+		tb.t.Fatal(err)
+	}
+	return tx, id
+}
+
 func TestWhoHasHungUpWaitsForItsSessionAndForTheCommitsUnderWay(t *testing.T) {
 	tb := newHandedTable(t)
 	conn := tb.opens(tb.Store)
 	tb.wants(tb.Store)
-	tx, err := tb.conn().Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var id int64
-	if err := tx.QueryRow(t.Context(), `SELECT job_id FROM notifyworker.enqueue_job('t')`).Scan(&id); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), `SET CONSTRAINTS ALL IMMEDIATE`); err != nil { // as in its commit
-		t.Fatal(err)
-	}
+	tx, id := tb.committing()
 	done := make(chan error, 1)
 	wait := tb.HungUp()
 	go func() { done <- wait(t.Context()) }()
@@ -185,15 +193,7 @@ func TestWhoHasHungUpWaitsAlsoForACommitThatTakesLong(t *testing.T) {
 	tb := newHandedTable(t)
 	conn := tb.opens(tb.Store)
 	tb.wants(tb.Store)
-	tx, err := tb.conn().Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, sql := range []string{`SELECT notifyworker.enqueue_job('t')`, `SET CONSTRAINTS ALL IMMEDIATE`} {
-		if _, err := tx.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
+	tx, _ := tb.committing()
 	if err := conn.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}

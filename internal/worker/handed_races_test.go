@@ -14,6 +14,25 @@ import (
 
 // The listener takes jobs and the loop takes them back, each on its own goroutine.
 
+// stalls has calls of this method wait until the channel is closed.
+func (x *world) stalls(method string) (end chan struct{}) {
+	end = make(chan struct{})
+	x.setHook(func(_ context.Context, called string) {
+		if called == method {
+			<-end
+		}
+	})
+	return end
+}
+
+// forget takes away a job that somebody else has by now.
+func (x *world) forget(id int64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.rows, id)
+	clear(x.ends)
+}
+
 // A session may end just after it has taken a job, and with it the lock.
 func TestAJobThatIsTakenAndTakenBackStartsOnce(t *testing.T) {
 	for _, when := range []string{"Mine", "TakeBack"} { // calls of the loop in which the listener hears of it
@@ -63,10 +82,7 @@ func TestAWorkerWhoseJobIsTakenOverWhileItAsksAgainSaysAnewThatItTakesJobs(t *te
 		if !x.isHanded() {
 			t.Error("it is handed nothing any more")
 		}
-		x.mu.Lock()
-		delete(x.rows, id)
-		clear(x.ends)
-		x.mu.Unlock()
+		x.forget(id)
 		x.finish(t)
 	})
 }
@@ -127,12 +143,7 @@ func TestAStalledLoopKeepsNoJobFromStarting(t *testing.T) {
 		t.Run(stalled, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				x := beginHanded(t, handle(ok), nil)
-				end := make(chan struct{})
-				x.setHook(func(_ context.Context, method string) {
-					if method == stalled {
-						<-end
-					}
-				})
+				end := x.stalls(stalled)
 				x.w.rearm.Store(true)
 				x.bell.Ring(listen.Connected)
 				pass(10 * time.Millisecond)
@@ -150,12 +161,7 @@ func TestAStalledLoopKeepsNoJobFromStarting(t *testing.T) {
 	t.Run("Reserve", func(t *testing.T) { // all free slots are for what it finds
 		synctest.Test(t, func(t *testing.T) {
 			x := beginHanded(t, handle(ok), func(c *Config, _ *fakeStore) { c.Slots = 1 })
-			end := make(chan struct{})
-			x.setHook(func(_ context.Context, method string) {
-				if method == "Reserve" {
-					<-end
-				}
-			})
+			end := x.stalls("Reserve")
 			x.bell.Ring(listen.Poll)
 			pass(10 * time.Millisecond)
 			id := x.enqueue("t", 0, 0)
@@ -201,12 +207,7 @@ func TestLoopAndListenerTogetherFillNoMoreThanTheSlots(t *testing.T) {
 func TestAWorkerWhoseJobIsTakenOverBeforeItHadASlotSaysAnewThatItTakesJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := beginHanded(t, handle(ok), func(c *Config, _ *fakeStore) { c.Slots = 1 })
-		end := make(chan struct{})
-		x.setHook(func(_ context.Context, method string) {
-			if method == "Reserve" {
-				<-end
-			}
-		})
+		end := x.stalls("Reserve")
 		x.bell.Ring(listen.Poll)
 		pass(10 * time.Millisecond)
 		id := x.enqueue("t", 0, 0)
@@ -219,10 +220,7 @@ func TestAWorkerWhoseJobIsTakenOverBeforeItHadASlotSaysAnewThatItTakesJobs(t *te
 		if !x.isHanded() {
 			t.Error("it is handed nothing any more")
 		}
-		x.mu.Lock()
-		delete(x.rows, id)
-		clear(x.ends)
-		x.mu.Unlock()
+		x.forget(id)
 		x.finish(t)
 	})
 }
@@ -253,12 +251,7 @@ func TestALookAfterAnothersJobLeavesSlotsForWhatIsHandedOver(t *testing.T) {
 	for _, stalled := range []string{"TakeOver", "Reserve"} {
 		synctest.Test(t, func(t *testing.T) {
 			x := beginHanded(t, handle(ok), nil)
-			end := make(chan struct{})
-			x.setHook(func(_ context.Context, method string) {
-				if method == stalled {
-					<-end
-				}
-			})
+			end := x.stalls(stalled)
 			if stalled == "TakeOver" {
 				x.heard("another", 4711)
 			} else {
