@@ -134,6 +134,22 @@ func TestAWorkerIsBusyWhenMostOfItsTimeIsAsking(t *testing.T) {
 	}
 }
 
+// Clients that enqueue as fast as they can are held at the rate at which their jobs are taken one by one, until the worker is busy.
+func TestAWorkerIsBusySoonWhenItsAskingHasNoBreak(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := beginHanded(t, handle(ok), func(_ *Config, f *fakeStore) { f.takes = 2 * time.Millisecond })
+		began := time.Now()
+		for x.isHanded() && time.Since(began) < time.Second { // each as soon as the last one is taken
+			x.enqueue("t", 0, 0)
+			pass(time.Millisecond / 10)
+		}
+		if took := time.Since(began); took > busyWithin/2 {
+			t.Errorf("commits handed it one job after the other for %v", took)
+		}
+		x.finish(t)
+	})
+}
+
 // Whoever is busy for the time that asking takes would be so again at once if it fell asleep as soon as few jobs come.
 func TestASlowNetworkMakesNoWorkerFallAsleepAndRiseForEver(t *testing.T) {
 	for _, rtt := range []time.Duration{500 * time.Microsecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond} {

@@ -20,6 +20,9 @@ const (
 	busyAsking = busyWithin * 3 / 5
 	fewWakes   = busyWakes / 5
 	longAsking = busyAsking / 6
+	// … or this much, when there was hardly a break in between: then they come faster than they can be asked for one by one, and many clients
+	// that could enqueue at once are held at that rate.
+	noBreak = busyWithin * 3 / 10
 	// … or nearly all of the time goes into asking, however few jobs that is about: they pile up. Here one call counts as half of the time
 	// at most.
 	noTimeLeft = busyWithin * 9 / 10
@@ -70,6 +73,7 @@ type sleepiness struct {
 	wakesFrom  time.Time
 	asking     time.Duration // for what they told of, since wakesFrom; a stall counts little
 	taking     time.Duration // the same; a stall counts
+	askedTill  time.Time     // the last one's end
 	found      int           // by looks without the wish, since foundFrom
 	looks      int           // since then
 	looking    time.Duration // for how long
@@ -111,6 +115,7 @@ func (q *sleepiness) asked(at time.Time, took time.Duration) {
 	q.taking += q.look
 	took = min(took, longAsking)
 	q.asking += took
+	q.askedTill = at.Add(q.look)
 	q.looks, q.looking = q.looks+1, q.looking+took
 }
 
@@ -130,7 +135,8 @@ func (q *sleepiness) rested(d time.Duration) {
 
 // often says whether jobs come at such a rate that it is cheaper to look for them.
 func (q *sleepiness) often() bool {
-	return q.wakes >= q.pace.busyWakes || q.wakes >= fewWakes && q.asking >= busyAsking || q.taking >= noTimeLeft
+	inARow := q.asking >= noBreak && q.asking >= q.askedTill.Sub(q.wakesFrom)*9/10
+	return q.wakes >= q.pace.busyWakes || q.wakes >= fewWakes && (q.asking >= busyAsking || inARow) || q.taking >= noTimeLeft
 }
 
 func (q *sleepiness) isBusy() bool {
