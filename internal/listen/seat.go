@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Everybody is up to how many processes all listen: as many as there are seats. Every session that listens costs each notifying commit a
-// signal, and who is woken a statement, so of more than these only those listen that have one of the few seats. The others are in reserve: they wait for a seat.
-const Everybody = 4
+// Everybody is up to how many processes all listen. Every session that listens costs each notifying commit a signal, so of
+// more than these only those listen that have one of the few seats. The others are in reserve: they wait for a seat.
+const Everybody = 8
 
 // withoutSeat is how long a process that can't be given a seat listens without one before it asks again.
 const withoutSeat = 30 * time.Second
