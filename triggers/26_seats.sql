@@ -68,7 +68,7 @@ COMMENT ON FUNCTION :"schema".work_lies_there IS 'For workers: whether those who
 
 -- fill_seats: finds somebody for a seat that nobody has and nobody waits for, if somebody waits for another: whoever has
 -- waited longest is called away from there, and takes this one. Those who leave their seat do it only if it matters at once:
--- when of the others at most one is taken, since its owner may have frozen. (Who is called away shows in the server's log.)
+-- when of the others at most two are taken, since their owners may have frozen, as on one host. (Who is called away shows in the server's log.)
 -- locks: nothing
 CREATE OR REPLACE FUNCTION :"schema".fill_seats(p_always boolean) RETURNS boolean
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp AS $$
@@ -76,7 +76,7 @@ DECLARE
     waits integer;
 BEGIN
     SELECT (array_agg(l.pid ORDER BY l.since) FILTER (WHERE NOT l.granted))[1] INTO waits
-      FROM seat_locks() l HAVING count(DISTINCT l.seat) < 4 AND (p_always OR count(*) FILTER (WHERE l.granted) <= 1);
+      FROM seat_locks() l HAVING count(DISTINCT l.seat) < 4 AND (p_always OR count(*) FILTER (WHERE l.granted) <= 2);
     RETURN coalesce(pg_cancel_backend(waits), false);
 EXCEPTION WHEN insufficient_privilege THEN
     RETURN false; -- workers that log in as different roles can't call each other

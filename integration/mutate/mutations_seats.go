@@ -66,11 +66,11 @@ var seating = []mutation{
 	},
 	{
 		what: "who leaves calls nobody while others hear", file: seatsSQL, run: `TestSeats`,
-		old: "(p_always OR count(*) FILTER (WHERE l.granted) <= 1)", new: "true",
+		old: "(p_always OR count(*) FILTER (WHERE l.granted) <= 2)", new: "true",
 	},
 	{
-		what: "who leaves calls somebody when one other is left", file: seatsSQL, run: `TestSeats`,
-		old: "FILTER (WHERE l.granted) <= 1", new: "FILTER (WHERE l.granted) < 1",
+		what: "who leaves calls somebody when two others are left", file: seatsSQL, run: `TestSeats`,
+		old: "FILTER (WHERE l.granted) <= 2", new: "FILTER (WHERE l.granted) < 2",
 	},
 	{
 		what: "who looks after free seats calls always", file: seatsSQL, run: `TestSeats`,

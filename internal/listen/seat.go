@@ -12,6 +12,10 @@ import (
 // more than these only those listen that have one of the few seats. The others are in reserve: they wait for a seat.
 const Everybody = 8
 
+// Crowded says whether so many processes are too many for all of them to listen. Where it was so before, one less is, too, or a fleet whose
+// processes are replaced one by one, the new one first, would take and leave its seats each time.
+func Crowded(alive int, before bool) bool { return alive > Everybody || before && alive == Everybody }
+
 // withoutSeat is how long a process that can't be given a seat listens without one before it asks again.
 const withoutSeat = 30 * time.Second
 
@@ -50,7 +54,9 @@ func (l *Listener) Sit() { l.change(func(s *seat) { s.wanted = true }) }
 func (l *Listener) Rise() { l.change(func(s *seat) { s.wanted = false }) }
 
 // Fleet says how many processes share the work: up to Everybody, all listen.
-func (l *Listener) Fleet(alive int) { l.change(func(s *seat) { s.crowded = alive > Everybody }) }
+func (l *Listener) Fleet(alive int) {
+	l.change(func(s *seat) { s.crowded = Crowded(alive, s.crowded) })
+}
 
 // Hearing says whether notifications reach this process. While it answers Listening after Sit, there has been no gap since
 // the last ring for Connected.

@@ -22,6 +22,7 @@ const reserveApart = 100 * time.Millisecond
 // place is what a worker knows of its seat.
 type place struct {
 	alive atomic.Int64 // workers, as of the last beat; 0: not known yet
+	many  atomic.Bool  // so that only few of them listen
 }
 
 // sit asks for a seat and says whether, and how, this worker hears.
@@ -58,7 +59,7 @@ func (r *reserving) spread() time.Duration {
 }
 
 // crowded says whether others may be waiting for a seat.
-func (p *place) crowded() bool { return p.alive.Load() > listen.Everybody }
+func (p *place) crowded() bool { return p.many.Load() }
 
 // inReserve says whether this worker trusts others to listen.
 func (w *Worker) inReserve() bool { return w.cfg.Seat != nil && w.cfg.Seat.Hearing() == listen.Reserve }
@@ -67,6 +68,7 @@ func (w *Worker) inReserve() bool { return w.cfg.Seat != nil && w.cfg.Seat.Heari
 func (w *Worker) counted(f queue.Fleet) {
 	w.turns.among(f.Wanting)
 	w.place.alive.Store(int64(f.Alive))
+	w.place.many.Store(listen.Crowded(f.Alive, w.place.many.Load()))
 	if w.cfg.Seat != nil {
 		w.cfg.Seat.Fleet(f.Alive)
 	}

@@ -104,16 +104,25 @@ func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 // In a small fleet all listen, and take their wishes back often. When it grows, the others are told what they were not told.
 func TestASmallFleetIsToldNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x, seat := beginSeated(t, listen.Everybody, ok)
+		x, _ := beginSeated(t, listen.Everybody, ok)
 		if _, told := x.told(); told != 0 {
 			t.Errorf("others were told %d times", told)
 		}
 		x.setAlive(listen.Everybody + 1)
 		time.Sleep(2 * defaultBeat)
 		if _, told := x.told(); told != 1 {
-			t.Errorf("of nine, others were told %d times", told)
+			t.Errorf("of one more, others were told %d times", told)
 		}
-		seat.turn(listen.Reserve)
+		x.setAlive(listen.Everybody) // its processes are replaced, one by one
+		time.Sleep(2 * defaultBeat)
+		if !x.w.place.crowded() {
+			t.Error("one went, and it is a small fleet")
+		}
+		x.setAlive(listen.Everybody - 1)
+		time.Sleep(2 * defaultBeat)
+		if x.w.place.crowded() {
+			t.Error("two went, and it is a large fleet")
+		}
 		x.finish(t)
 	})
 }
