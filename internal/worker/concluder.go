@@ -20,14 +20,16 @@ const (
 // conclusion is an outcome on its way to the table.
 type conclusion struct {
 	*hold
-	out   queue.Outcome
-	tries int       // that failed, or met a locked row
-	at    time.Time // not before
-	bare  bool      // its note was refused by the database: returned without it
+	out      queue.Outcome
+	tries    int       // that failed, or met a locked row
+	at       time.Time // not before
+	gathered bool      // at is for others to go with it
+	bare     bool      // its note was refused by the database: returned without it
 }
 
 // concluder writes outcomes: completions many at a time, returns one by one. It adds no delay: what comes while nothing is
-// being written is written at once, what comes meanwhile goes with the next batch. How much can pile up is bounded by slots.
+// being written is written at once, what comes meanwhile goes with the next batch. (While more jobs wait than there are slots, brief ones
+// go together, see gather.go.) How much can pile up is bounded by slots.
 type concluder struct {
 	w         *Worker
 	completed *lane
@@ -52,6 +54,16 @@ func (c *concluder) run(ctx context.Context) {
 }
 
 func (c *concluder) put(x *conclusion) { c.lane(x).put(x) }
+
+// putFirst puts an outcome as it comes from its handler.
+func (c *concluder) putFirst(x *conclusion) {
+	l := c.lane(x)
+	if left := c.w.gathering.left(); l == c.completed && left > 0 {
+		l.gather(x, left)
+		return
+	}
+	l.put(x)
+}
 
 func (c *concluder) lane(x *conclusion) *lane {
 	if x.out.Kind == queue.Completed || x.out.Kind == queue.CompletedWithErrors {
@@ -169,7 +181,7 @@ func (c *concluder) again(batch []*conclusion, err error) {
 			d = growing(troubleFirst, troubleCap, min(x.tries, 20))
 		}
 		x.tries++
-		x.at = time.Now().Add(d)
+		x.at, x.gathered = time.Now().Add(d), false
 		c.put(x)
 	}
 }

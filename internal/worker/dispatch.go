@@ -41,10 +41,18 @@ func (w *Worker) giveBack(j queue.Job, asked time.Time, why error) *hold {
 	return h
 }
 
+// leave ends a handler's goroutine. The last one of those that run has what they have all come to written.
+func (w *Worker) leave(h *hold) {
+	w.gathering.ended(time.Since(h.began))
+	if w.slots.leave(h) == 0 {
+		w.lanes.completed.flush()
+	}
+}
+
 // work calls the handler and hands over what it says. All that must happen whatever the handler does is deferred: a Goexit
 // runs nothing else.
 func (w *Worker) work(ctx context.Context, h *hold) {
-	defer w.slots.leave(h)
+	defer w.leave(h)
 	out := queue.Outcome{Kind: queue.Failed, Err: errEnded}
 	defer func() {
 		if v := recover(); v != nil {
@@ -127,7 +135,7 @@ func (w *Worker) finish(h *hold, out queue.Outcome) {
 		if recalled && (out.Kind == queue.Failed || out.Kind == queue.Refused) {
 			out.Kind = queue.Released // because we told it to stop
 		}
-		w.lanes.put(&conclusion{hold: h, out: checked(out)})
+		w.lanes.putFirst(&conclusion{hold: h, out: checked(out)})
 	}
 }
 

@@ -24,6 +24,31 @@ func (l *lane) put(x *conclusion) {
 	l.signal()
 }
 
+// gather puts one that others may soon go with: it is written after that time, or with flush.
+func (l *lane) gather(x *conclusion, within time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	x.at, x.gathered = time.Now().Add(within), true
+	l.items = append(l.items, x)
+	if len(l.items) == 1 {
+		l.signal() // to have the time waited for
+	}
+}
+
+// flush has everything that was gathered written now.
+func (l *lane) flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, x := range l.items {
+		if x.gathered {
+			x.at = time.Time{}
+		}
+	}
+	if len(l.items) > 0 {
+		l.signal()
+	}
+}
+
 func (l *lane) signal() {
 	select {
 	case l.wake <- struct{}{}:

@@ -100,6 +100,11 @@ func (r *reserving) step() time.Duration {
 	if free == 0 {
 		return r.full() // hungry is kept: a freed slot looks again
 	}
+	if r.hungry {
+		if pause := r.gathering.more(free); pause > 0 {
+			return pause
+		}
+	}
 	r.quiet.fullSince = time.Time{}
 	if !r.hungry {
 		return untilWoken
@@ -130,6 +135,7 @@ func (r *reserving) step() time.Duration {
 	r.back.by(res.LookBack)
 	r.quiet.looked(len(res.Jobs), r.causes)
 	r.causes = 0
+	r.gathering.looked(free, len(res.Jobs))
 	if len(res.Jobs) >= free {
 		r.blocked = 0
 		return r.busy() // there may be more

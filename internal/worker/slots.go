@@ -154,14 +154,15 @@ func (s *slots) settle(h *hold) {
 	s.signal()
 }
 
-// leave ends a handler's goroutine.
-func (s *slots) leave(h *hold) {
+// leave ends a handler's goroutine, and returns how many others run.
+func (s *slots) leave(h *hold) (running int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running--
 	h.left = true
 	delete(s.tokens, h.job.Token)
 	s.signal()
+	return s.running
 }
 
 func (s *slots) forget(h *hold) {

@@ -64,6 +64,7 @@ type Worker struct {
 	slots     *slots
 	stats     *stats
 	lanes     concluder
+	gathering gathering
 	leases    leaseClock
 	between   soonest // when to look for jobs that committed late …
 	back      soonest // … and very late

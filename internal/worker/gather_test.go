@@ -1,0 +1,87 @@
+package worker
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"notifyworker/internal/queue"
+)
+
+// staggered takes as long as so many jobs' places among eight.
+func staggered(step time.Duration) func(context.Context, queue.Job) queue.Outcome {
+	return func(_ context.Context, j queue.Job) queue.Outcome {
+		time.Sleep(time.Duration(j.ID%8) * step)
+		return queue.Outcome{}
+	}
+}
+
+// While more jobs wait than there are slots, brief jobs are reserved and concluded as many at a time as there are slots.
+func TestBriefJobsOfAFullQueueAreGathered(t *testing.T) {
+	const jobs = 160
+	for _, k := range []struct {
+		name          string
+		step          time.Duration
+		slots         int
+		looks, writes int // at most, at least
+		gathered      bool
+	}{
+		{"brief", 50 * time.Microsecond, 8, jobs/8 + 2, jobs/8 + 2, true},
+		{"brief, and a part of them is worth a statement", 50 * time.Microsecond, 2 * gatherUpTo, 0, 0, false},
+		{"longer", 2 * time.Millisecond, 8, 0, 0, false},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x := begin(t, handle(staggered(k.step)), func(c *Config, f *fakeStore) {
+					c.Slots, f.takes = k.slots, 100*time.Microsecond
+					for range jobs {
+						f.enqueue("t", 0, 0)
+					}
+				})
+				pass(time.Second)
+				st := x.w.Stats()
+				looks, writes := int(st.Looks-st.EmptyLooks), x.writes()
+				if k.gathered && (looks > k.looks || writes > k.writes) {
+					t.Errorf("%d jobs took %d looks and %d conclusions", jobs, looks, writes)
+				}
+				if !k.gathered && writes < 2*jobs/k.slots {
+					t.Errorf("%d jobs took %d conclusions: somebody has waited", jobs, writes)
+				}
+				x.finish(t)
+			})
+		})
+	}
+}
+
+// One that takes long among brief ones holds nobody up for longer than a moment, neither a free slot nor an outcome.
+func TestALongJobAmongBriefOnesHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := begin(t, handle(func(_ context.Context, j queue.Job) queue.Outcome {
+			if j.ID == 1 {
+				time.Sleep(10 * time.Second)
+			}
+			return queue.Outcome{}
+		}), func(c *Config, f *fakeStore) {
+			c.Slots, f.takes = 8, 100*time.Microsecond
+			for range 80 {
+				f.enqueue("t", 0, 0)
+			}
+		})
+		pass(80 / 7 * 2 * gatherFor)
+		for id := int64(2); id <= 80; id++ {
+			if row := x.row(id); row.status != "completed" {
+				t.Fatalf("job %d is %s", id, row.status)
+			}
+		}
+		pass(10 * time.Second)
+		x.finish(t)
+	})
+}
+
+// writes is how many statements have completed jobs.
+func (x *world) writes() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.batches)
+}
