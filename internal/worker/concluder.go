@@ -27,9 +27,8 @@ type conclusion struct {
 	bare     bool      // its note was refused by the database: returned without it
 }
 
-// concluder writes outcomes: completions many at a time, returns one by one. It adds no delay: what comes while nothing is
-// being written is written at once, what comes meanwhile goes with the next batch. (While more jobs wait than there are slots, brief ones
-// go together, see gather.go.) How much can pile up is bounded by slots.
+// concluder writes outcomes: completions many at a time, returns one by one. It adds no delay but in gather.go: what comes while nothing is
+// being written is written at once, what comes meanwhile goes with the next batch. How much can pile up is bounded by slots.
 type concluder struct {
 	w         *Worker
 	completed *lane
@@ -58,8 +57,8 @@ func (c *concluder) put(x *conclusion) { c.lane(x).put(x) }
 // putFirst puts an outcome as it comes from its handler.
 func (c *concluder) putFirst(x *conclusion) {
 	l := c.lane(x)
-	if left := c.w.gathering.left(); l == c.completed && left > 0 {
-		l.gather(x, left)
+	if until, wait := c.w.gathering.others(); l == c.completed && wait {
+		l.gather(x, until)
 		return
 	}
 	l.put(x)

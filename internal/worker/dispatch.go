@@ -41,8 +41,8 @@ func (w *Worker) giveBack(j queue.Job, asked time.Time, why error) *hold {
 	return h
 }
 
-// leave ends a handler's goroutine. The last one of those that run has what they have all come to written.
-func (w *Worker) leave(h *hold) {
+// handled ends a handler's goroutine. The last one of those that run has what they have all come to written.
+func (w *Worker) handled(h *hold) {
 	w.gathering.ended(time.Since(h.began))
 	if w.slots.leave(h) == 0 {
 		w.lanes.completed.flush()
@@ -52,7 +52,7 @@ func (w *Worker) leave(h *hold) {
 // work calls the handler and hands over what it says. All that must happen whatever the handler does is deferred: a Goexit
 // runs nothing else.
 func (w *Worker) work(ctx context.Context, h *hold) {
-	defer w.leave(h)
+	defer w.handled(h)
 	out := queue.Outcome{Kind: queue.Failed, Err: errEnded}
 	defer func() {
 		if v := recover(); v != nil {

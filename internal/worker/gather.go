@@ -6,22 +6,26 @@ import (
 )
 
 // While more jobs wait than there are slots, jobs that do next to nothing end in little groups, each of which would be worth a look and a
-// conclusion. So for a moment the loop waits for all that began together, and so does the concluder: a statement for all of them.
+// conclusion. So for a moment the loop waits for all that began together, and so does the concluder: a statement for all of them. With 8
+// slots that is 0.26 statements a job and not 0.5, and a third more jobs a second (bench --only=drain).
 
 const (
-	// Handlers that take less than briefJob, on average, end together.
-	briefJob = time.Millisecond
-	// Nobody waits longer than this.
+	// Handlers that take less than briefJob, on average, end together; nobody waits longer than gatherFor. A look of 8 takes some 1.5 ms.
+	briefJob  = time.Millisecond
 	gatherFor = time.Millisecond
-	// Of more jobs than this a part is worth a statement, and is written while the others run.
+	// A worker of more slots doesn't wait: there a part of the jobs is worth a statement, and is written while the others run. With 100
+	// slots it is as quick without, with 1,000 by a tenth quicker.
 	gatherUpTo = 32
 )
 
-// gathering is about the jobs of a look that found as many as it asked for: more may wait.
+// gathering is about the jobs of the last look, if it found as many as it asked for: more may wait. The loop tells of looks and asks before the
+// next one; handlers tell of their ends and ask for their outcomes.
 type gathering struct {
+	few bool // slots: it is worth it
+
 	mu    sync.Mutex
-	began int           // by that look; 0: the last one found less
-	until time.Time     // then they are not waited for any more
+	began int           // by that look; 0: it found less
+	until time.Time     // then nothing is waited for any more
 	took  time.Duration // by a handler, of late
 }
 
@@ -30,7 +34,7 @@ func (g *gathering) looked(asked, found int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.began, g.until = 0, time.Now().Add(gatherFor)
-	if found >= asked && found <= gatherUpTo {
+	if g.few && found >= asked {
 		g.began = found
 	}
 }
@@ -46,22 +50,19 @@ func (g *gathering) ended(took time.Duration) {
 func (g *gathering) more(free int) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if free >= g.began {
+	if free >= g.began || !g.goesOnLocked() {
 		return 0
 	}
-	return g.leftLocked()
+	return time.Until(g.until)
 }
 
-// left says how long a conclusion may wait for those of jobs that began together with its own; not at all: 0.
-func (g *gathering) left() time.Duration {
+// others says until when an outcome may wait for those of other jobs, if it may.
+func (g *gathering) others() (until time.Time, wait bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.leftLocked()
+	return g.until, g.goesOnLocked()
 }
 
-func (g *gathering) leftLocked() time.Duration {
-	if g.began <= 1 || g.took >= briefJob {
-		return 0
-	}
-	return max(0, time.Until(g.until))
+func (g *gathering) goesOnLocked() bool {
+	return g.began > 1 && g.took < briefJob && time.Now().Before(g.until)
 }

@@ -28,7 +28,6 @@ func TestBriefJobsOfAFullQueueAreGathered(t *testing.T) {
 		gathered      bool
 	}{
 		{"brief", 50 * time.Microsecond, 8, jobs/8 + 2, jobs/8 + 2, true},
-		{"brief, and a part of them is worth a statement", 50 * time.Microsecond, 2 * gatherUpTo, 0, 0, false},
 		{"longer", 2 * time.Millisecond, 8, 0, 0, false},
 	} {
 		t.Run(k.name, func(t *testing.T) {
@@ -52,6 +51,68 @@ func TestBriefJobsOfAFullQueueAreGathered(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where a part of the slots is worth a statement, nothing is gathered, however few a look asks for.
+func TestManySlotsAreNotGathered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gathered := 0
+		var x *world
+		x = begin(t, handle(func(context.Context, queue.Job) queue.Outcome {
+			if _, wait := x.w.gathering.others(); wait {
+				gathered++
+			}
+			return queue.Outcome{}
+		}), func(c *Config, f *fakeStore) { c.Slots, f.takes = gatherUpTo+1, 100*time.Microsecond })
+		for range 10 * gatherUpTo {
+			x.enqueue("t", 0, 0)
+		}
+		pass(time.Second)
+		if gathered > 0 {
+			t.Errorf("%d outcomes were", gathered)
+		}
+		x.finish(t)
+	})
+}
+
+// What is gathered is written in time also while something else waits for longer, as a row that somebody has locked does.
+func TestWhatIsGatheredIsWrittenInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLane()
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		wrote := map[int64]time.Time{}
+		go func() {
+			defer close(ended)
+			l.drive(ctx, maxBatch, func(batch []*conclusion) {
+				for _, x := range batch {
+					wrote[x.job.ID] = time.Now()
+				}
+			})
+		}()
+		one := func(id int64) *conclusion { return &conclusion{hold: &hold{job: queue.Job{ID: id}}} }
+		locked := one(1)
+		locked.at = time.Now().Add(time.Second)
+		l.put(locked)
+		pass(gatherFor)
+		for id := int64(2); id < 5; id++ {
+			began := time.Now()
+			l.gather(one(id), began.Add(gatherFor))
+			pass(gatherFor + time.Microsecond)
+			if took := wrote[id].Sub(began); took < 0 || took > gatherFor {
+				t.Errorf("number %d was written after %v", id, took)
+			}
+		}
+		began := time.Now()
+		l.gather(one(5), began.Add(gatherFor))
+		l.flush()
+		pass(gatherFor / 2)
+		if !wrote[5].Equal(began) {
+			t.Errorf("what was flushed was written after %v", wrote[5].Sub(began))
+		}
+		stop()
+		<-ended
+	})
 }
 
 // One that takes long among brief ones holds nobody up for longer than a moment, neither a free slot nor an outcome.

@@ -11,8 +11,9 @@ import (
 type lane struct {
 	wake chan struct{} // has room for one: there is something new
 
-	mu    sync.Mutex
-	items []*conclusion
+	mu        sync.Mutex
+	items     []*conclusion
+	gathering bool // one of them is gathered, and its time is being waited for
 }
 
 func newLane() *lane { return &lane{wake: make(chan struct{}, 1)} }
@@ -24,14 +25,16 @@ func (l *lane) put(x *conclusion) {
 	l.signal()
 }
 
-// gather puts one that others may soon go with: it is written after that time, or with flush.
-func (l *lane) gather(x *conclusion, within time.Duration) {
+// gather puts one that others may soon go with: it is written then, or with flush. Until it is taken, what is gathered besides is not
+// written before that.
+func (l *lane) gather(x *conclusion, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	x.at, x.gathered = time.Now().Add(within), true
+	x.at, x.gathered = until, true
 	l.items = append(l.items, x)
-	if len(l.items) == 1 {
-		l.signal() // to have the time waited for
+	if !l.gathering { // whoever waits may wait for another one, which is due much later
+		l.gathering = true
+		l.signal()
 	}
 }
 
@@ -64,6 +67,7 @@ func (l *lane) take(n int) (batch []*conclusion, wait time.Duration) {
 	wait = -1
 	seen := make(map[int64]bool, min(n, len(l.items))) // two reservations of one job can't go by one id in one statement
 	rest := l.items[:0]
+	l.gathering = false
 	for _, x := range l.items {
 		left := x.at.Sub(now)
 		if left <= 0 && len(batch) < n && !seen[x.job.ID] {
@@ -72,6 +76,7 @@ func (l *lane) take(n int) (batch []*conclusion, wait time.Duration) {
 			continue
 		}
 		rest = append(rest, x)
+		l.gathering = l.gathering || x.gathered
 		if left = max(left, 0); wait < 0 || left < wait {
 			wait = left
 		}

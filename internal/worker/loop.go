@@ -102,6 +102,7 @@ func (r *reserving) step() time.Duration {
 	}
 	if r.hungry {
 		if pause := r.gathering.more(free); pause > 0 {
+			r.freed = freed
 			return pause
 		}
 	}

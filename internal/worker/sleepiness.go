@@ -115,7 +115,9 @@ func (q *sleepiness) asked(at time.Time, took time.Duration) {
 	q.taking += q.look
 	took = min(took, longAsking)
 	q.asking += took
-	q.askedTill = at.Add(q.look)
+	if till := at.Add(q.look); till.After(q.askedTill) { // the listener's calls and the loop's overlap
+		q.askedTill = till
+	}
 	q.looks, q.looking = q.looks+1, q.looking+took
 }
 
