@@ -16,12 +16,13 @@ const (
 	// A worker of more slots doesn't wait: there a part of the jobs is worth a statement, and is written while the others run. With 100
 	// slots it is as quick without, with 1,000 by a tenth quicker.
 	gatherUpTo = 32
+	// One that polls doesn't either: a look for all slots that finds fewer jobs ends its round, and the next one is a poll away.
 )
 
 // gathering is about the jobs of the last look, if it found as many as it asked for: more may wait. The loop tells of looks and asks before the
 // next one; handlers tell of their ends and ask for their outcomes.
 type gathering struct {
-	few bool // slots: it is worth it
+	worthIt bool
 
 	mu    sync.Mutex
 	began int           // by that look; 0: it found less
@@ -34,7 +35,7 @@ func (g *gathering) looked(asked, found int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.began, g.until = 0, time.Now().Add(gatherFor)
-	if g.few && found >= asked {
+	if g.worthIt && found >= asked {
 		g.began = found
 	}
 }

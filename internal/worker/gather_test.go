@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,16 +25,17 @@ func TestBriefJobsOfAFullQueueAreGathered(t *testing.T) {
 		name          string
 		step          time.Duration
 		slots         int
-		looks, writes int // at most, at least
+		looks, writes int // at most, where they are gathered
 		gathered      bool
 	}{
 		{"brief", 50 * time.Microsecond, 8, jobs/8 + 2, jobs/8 + 2, true},
 		{"longer", 2 * time.Millisecond, 8, 0, 0, false},
+		{"brief, by polling", 50 * time.Microsecond, 8, 0, 0, false},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				x := begin(t, handle(staggered(k.step)), func(c *Config, f *fakeStore) {
-					c.Slots, f.takes = k.slots, 100*time.Microsecond
+					c.Slots, c.Polling, f.takes = k.slots, strings.Contains(k.name, "polling"), 100*time.Microsecond
 					for range jobs {
 						f.enqueue("t", 0, 0)
 					}
