@@ -20,11 +20,10 @@ const (
 // conclusion is an outcome on its way to the table.
 type conclusion struct {
 	*hold
-	out      queue.Outcome
-	tries    int       // that failed, or met a locked row
-	at       time.Time // not before
-	gathered bool      // at is for others to go with it
-	bare     bool      // its note was refused by the database: returned without it
+	out   queue.Outcome
+	tries int       // that failed, or met a locked row
+	at    time.Time // not before; of what was not tried: others may go with it until then
+	bare  bool      // its note was refused by the database: returned without it
 }
 
 // concluder writes outcomes: completions many at a time, returns one by one. It adds no delay but in gather.go: what comes while nothing is
@@ -57,9 +56,8 @@ func (c *concluder) put(x *conclusion) { c.lane(x).put(x) }
 // putFirst puts an outcome as it comes from its handler.
 func (c *concluder) putFirst(x *conclusion) {
 	l := c.lane(x)
-	if until, wait := c.w.gathering.others(); l == c.completed && wait {
-		l.gather(x, until)
-		return
+	if l == c.completed {
+		x.at = c.w.gathering.others()
 	}
 	l.put(x)
 }
@@ -180,7 +178,7 @@ func (c *concluder) again(batch []*conclusion, err error) {
 			d = growing(troubleFirst, troubleCap, min(x.tries, 20))
 		}
 		x.tries++
-		x.at, x.gathered = time.Now().Add(d), false
+		x.at = time.Now().Add(d)
 		c.put(x)
 	}
 }

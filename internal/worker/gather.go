@@ -57,11 +57,14 @@ func (g *gathering) more(free int) time.Duration {
 	return time.Until(g.until)
 }
 
-// others says until when an outcome may wait for those of other jobs, if it may.
-func (g *gathering) others() (until time.Time, wait bool) {
+// others says until when an outcome may wait for those of other jobs; not at all: zero.
+func (g *gathering) others() (until time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.until, g.goesOnLocked()
+	if g.goesOnLocked() {
+		return g.until
+	}
+	return time.Time{}
 }
 
 func (g *gathering) goesOnLocked() bool {

@@ -61,7 +61,7 @@ func TestManySlotsAreNotGathered(t *testing.T) {
 		gathered := 0
 		var x *world
 		x = begin(t, handle(func(context.Context, queue.Job) queue.Outcome {
-			if _, wait := x.w.gathering.others(); wait {
+			if until := x.w.gathering.others(); !until.IsZero() {
 				gathered++
 			}
 			return queue.Outcome{}
@@ -92,25 +92,30 @@ func TestWhatIsGatheredIsWrittenInTime(t *testing.T) {
 				}
 			})
 		}()
-		one := func(id int64) *conclusion { return &conclusion{hold: &hold{job: queue.Job{ID: id}}} }
-		locked := one(1)
-		locked.at = time.Now().Add(time.Second)
+		one := func(id int64, at time.Time) *conclusion {
+			return &conclusion{hold: &hold{job: queue.Job{ID: id}}, at: at}
+		}
+		locked := one(1, time.Now().Add(time.Second))
+		locked.tries = 1
 		l.put(locked)
 		pass(gatherFor)
 		for id := int64(2); id < 5; id++ {
 			began := time.Now()
-			l.gather(one(id), began.Add(gatherFor))
+			l.put(one(id, began.Add(gatherFor)))
 			pass(gatherFor + time.Microsecond)
 			if took := wrote[id].Sub(began); took < 0 || took > gatherFor {
 				t.Errorf("number %d was written after %v", id, took)
 			}
 		}
 		began := time.Now()
-		l.gather(one(5), began.Add(gatherFor))
+		l.put(one(5, began.Add(gatherFor)))
 		l.flush()
 		pass(gatherFor / 2)
 		if !wrote[5].Equal(began) {
 			t.Errorf("what was flushed was written after %v", wrote[5].Sub(began))
+		}
+		if !wrote[1].IsZero() {
+			t.Error("what had met a locked row was written before its time")
 		}
 		stop()
 		<-ended

@@ -11,9 +11,8 @@ import (
 type lane struct {
 	wake chan struct{} // has room for one: there is something new
 
-	mu        sync.Mutex
-	items     []*conclusion
-	gathering bool // one of them is gathered, and its time is being waited for
+	mu    sync.Mutex
+	items []*conclusion
 }
 
 func newLane() *lane { return &lane{wake: make(chan struct{}, 1)} }
@@ -25,25 +24,12 @@ func (l *lane) put(x *conclusion) {
 	l.signal()
 }
 
-// gather puts one that others may soon go with: it is written then, or with flush. Until it is taken, what is gathered besides is not
-// written before that.
-func (l *lane) gather(x *conclusion, until time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	x.at, x.gathered = until, true
-	l.items = append(l.items, x)
-	if !l.gathering { // whoever waits may wait for another one, which is due much later
-		l.gathering = true
-		l.signal()
-	}
-}
-
-// flush has everything that was gathered written now.
+// flush has written now what waits for nothing but that others go with it: what was not tried before.
 func (l *lane) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, x := range l.items {
-		if x.gathered {
+		if x.tries == 0 {
 			x.at = time.Time{}
 		}
 	}
@@ -67,7 +53,6 @@ func (l *lane) take(n int) (batch []*conclusion, wait time.Duration) {
 	wait = -1
 	seen := make(map[int64]bool, min(n, len(l.items))) // two reservations of one job can't go by one id in one statement
 	rest := l.items[:0]
-	l.gathering = false
 	for _, x := range l.items {
 		left := x.at.Sub(now)
 		if left <= 0 && len(batch) < n && !seen[x.job.ID] {
@@ -76,7 +61,6 @@ func (l *lane) take(n int) (batch []*conclusion, wait time.Duration) {
 			continue
 		}
 		rest = append(rest, x)
-		l.gathering = l.gathering || x.gathered
 		if left = max(left, 0); wait < 0 || left < wait {
 			wait = left
 		}
