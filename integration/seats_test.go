@@ -130,7 +130,7 @@ func TestWhoIsNotYetInLineIsCalledToASeatThatWasLeftMeanwhile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Fleet(listen.Everybody + 1)
+	l.Fleet(true)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- l.Run(ctx) }()
@@ -229,7 +229,7 @@ func TestSeatsThatNobodyHasWaitedForAreFilled(t *testing.T) {
 	for _, g := range h.full() {
 		sitting[g.seat] = g
 	}
-	first, second := h.wait(), h.wait()
+	first, second, third := h.wait(), h.wait(), h.wait()
 	expect := func(when string, always, want bool) {
 		t.Helper()
 		if got := h.fill(always); got != want {
@@ -237,13 +237,11 @@ func TestSeatsThatNobodyHasWaitedForAreFilled(t *testing.T) {
 		}
 	}
 	expect("all are taken", true, false)
-	var lineless []*guest
 	for seat, g := range sitting {
-		if seat != first.seat && seat != second.seat {
-			lineless = append(lineless, g)
+		if seat != first.seat && seat != second.seat && seat != third.seat {
+			h.leave(g)
 		}
 	}
-	h.leave(lineless[0])
 	expect("three others are taken", false, false)
 	expect("three others are taken, and somebody looks after it", true, true)
 	select {
@@ -254,9 +252,14 @@ func TestSeatsThatNobodyHasWaitedForAreFilled(t *testing.T) {
 	case err := <-second.came:
 		t.Fatalf("not who has waited longest is called: %v", err)
 	}
-	h.leave(lineless[1])
+	h.leave(sitting[first.seat])
 	expect("two others are taken, whose owners may have frozen", false, true)
 	if err := <-second.came; !called(err) {
+		t.Fatalf("who waits for it is not called: %v", err)
+	}
+	h.leave(sitting[second.seat])
+	expect("one other is taken, whose owner may have frozen", false, true)
+	if err := <-third.came; !called(err) {
 		t.Fatalf("who waits for it is not called: %v", err)
 	}
 	expect("nobody waits", true, false)

@@ -125,7 +125,7 @@ func TestWhoGoesIntoReserveSaysSoWhenItHasHungUp(t *testing.T) {
 		c.Channel, c.Seats = "notifyworker", "notifyworker"
 	})
 	e.ring(listen.Connected)
-	e.l.Fleet(listen.Everybody + 1)
+	e.l.Fleet(true)
 	e.l.Rise()
 	within(t, "it has hung up", h.hungUp)
 	e.await("it is in reserve", func(s listen.State) bool { return s.Hearing == listen.Reserve })

@@ -53,10 +53,8 @@ func (l *Listener) Sit() { l.change(func(s *seat) { s.wanted = true }) }
 // another. It never blocks.
 func (l *Listener) Rise() { l.change(func(s *seat) { s.wanted = false }) }
 
-// Fleet says how many processes share the work: up to Everybody, all listen.
-func (l *Listener) Fleet(alive int) {
-	l.change(func(s *seat) { s.crowded = Crowded(alive, s.crowded) })
-}
+// Fleet says whether so many processes share the work that only few of them listen, see Crowded.
+func (l *Listener) Fleet(crowded bool) { l.change(func(s *seat) { s.crowded = crowded }) }
 
 // Hearing says whether notifications reach this process. While it answers Listening after Sit, there has been no gap since
 // the last ring for Connected.

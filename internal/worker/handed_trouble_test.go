@@ -174,9 +174,9 @@ type ears struct {
 	risen func()
 }
 
-func (e *ears) Sit()      {}
-func (e *ears) Fleet(int) {}
-func (e *ears) Redial()   {}
+func (e *ears) Sit()       {}
+func (e *ears) Fleet(bool) {}
+func (e *ears) Redial()    {}
 func (e *ears) Rise() {
 	if e.risen != nil {
 		e.risen()

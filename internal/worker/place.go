@@ -68,9 +68,10 @@ func (w *Worker) inReserve() bool { return w.cfg.Seat != nil && w.cfg.Seat.Heari
 func (w *Worker) counted(f queue.Fleet) {
 	w.turns.among(f.Wanting)
 	w.place.alive.Store(int64(f.Alive))
-	w.place.many.Store(listen.Crowded(f.Alive, w.place.many.Load()))
+	many := listen.Crowded(f.Alive, w.place.many.Load())
+	w.place.many.Store(many)
 	if w.cfg.Seat != nil {
-		w.cfg.Seat.Fleet(f.Alive)
+		w.cfg.Seat.Fleet(many)
 	}
 	w.acquainted()
 	if f.Unheard {

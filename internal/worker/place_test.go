@@ -37,7 +37,7 @@ func (s *fakeSeat) say(what string) {
 func (s *fakeSeat) Sit()  { s.say("sit") }
 func (s *fakeSeat) Rise() { s.say("rise") }
 
-func (s *fakeSeat) Fleet(int) {}
+func (s *fakeSeat) Fleet(bool) {}
 
 func (s *fakeSeat) Hearing() listen.Hearing {
 	s.mu.Lock()

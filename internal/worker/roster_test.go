@@ -104,7 +104,7 @@ func TestWhatCouldNotBeToldIsToldLater(t *testing.T) {
 // In a small fleet all listen, and take their wishes back often. When it grows, the others are told what they were not told.
 func TestASmallFleetIsToldNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x, _ := beginSeated(t, listen.Everybody, ok)
+		x, seat := beginSeated(t, listen.Everybody, ok)
 		if _, told := x.told(); told != 0 {
 			t.Errorf("others were told %d times", told)
 		}
@@ -123,6 +123,7 @@ func TestASmallFleetIsToldNothing(t *testing.T) {
 		if x.w.place.crowded() {
 			t.Error("two went, and it is a large fleet")
 		}
+		seat.turn(listen.Reserve)
 		x.finish(t)
 	})
 }

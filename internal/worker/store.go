@@ -53,7 +53,7 @@ type Store interface {
 type Seat interface {
 	Sit()                    // asks for one; when it is had, the bell rings for listen.Connected
 	Rise()                   // leaves it, or the line for it, to another
-	Fleet(alive int)         // says how large the fleet is: up to listen.Everybody, all listen
+	Fleet(crowded bool)      // says whether the fleet is so large that only few listen
 	Redial()                 // gives up the connection for another, at which commits hand jobs no more until they are told of it
 	Hearing() listen.Hearing // while it answers listen.Listening after Sit, there was no gap since that ring
 }
