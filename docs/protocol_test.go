@@ -48,8 +48,8 @@ func TestAPayloadHasTheMembersThatThePageShows(t *testing.T) {
 			payloads = append(payloads, strings.TrimSpace(b.text))
 		}
 	}
-	if len(payloads) != 3 || payloads[2] != listen.SeatsMoved {
-		t.Fatalf("the page shows %q, want a job's, that of one handed over, and the one of seats, %s", payloads, listen.SeatsMoved)
+	if len(payloads) != 4 || payloads[2] != listen.ManyCommits || payloads[3] != listen.SeatsMoved {
+		t.Fatalf("the page shows %q, want a job's, that of one handed over, %s, and %s", payloads, listen.ManyCommits, listen.SeatsMoved)
 	}
 	var want, got map[string]any
 	if err := json.Unmarshal([]byte(payloads[0]), &want); err != nil {

@@ -25,8 +25,8 @@ COMMENT ON FUNCTION :"schema".taken_key IS 'Internal: the lock that says that a 
 
 -- hand_over: hands a job that this transaction has inserted to a worker that sleeps, and notifies it. At the commit only, since its
 -- lease begins here. At most one job a transaction is tried, and eight at a time for each worker: all others go the usual way, by a look that
--- takes many.
--- returns: false when there is nobody, or the job is none for that: not due, joined already, its ids too many, or an UPDATE of it fails,
+-- takes many. The ninth tells the workers that there are so many.
+-- returns: whether nobody has to be told any more. False when there is nobody, or the job is none for that: not due, joined already, its ids too many, or an UPDATE of it fails,
 --          or may fail after this
 -- locks, in this order: hands (tried, shared: who gets it knows that the worker's session is gone), handing (tried), the job's row,
 --        which nobody else can see yet
@@ -56,6 +56,14 @@ BEGIN
      WHERE NOT pg_try_advisory_xact_lock_shared(1853292549, c.key) AND EXISTS (SELECT FROM generate_series(0, 7) i WHERE pg_try_advisory_xact_lock(1853292550, (c.key & ~7) + (pg_backend_pid() + i & 7)))
      LIMIT 1;
     IF NOT FOUND THEN
+        -- Is it that each has eight commits before this one, whose notifications the server lets through one by one? Then telling of each job
+        -- is what holds them all up, and the sleepers had better be busy.
+        IF EXISTS (SELECT FROM workers w
+                    WHERE w.hands IS NOT NULL AND w.wants_notify AND w.last_beat > at - interval '15 s'
+                      AND NOT pg_try_advisory_xact_lock_shared(1853292549, (w.hands -> 'key')::integer)) THEN
+            PERFORM pg_notify(channel(), '{"commits":"many"}');
+            RETURN true;
+        END IF;
         RETURN false;
     END IF;
     BEGIN

@@ -29,6 +29,14 @@ var handing = []mutation{
 		old: " AND EXISTS (SELECT FROM generate_series(0, 7) i WHERE pg_try_advisory_xact_lock(1853292550, (c.key & ~7) + (pg_backend_pid() + i & 7)))", new: "",
 	},
 	{
+		what: "and who comes after them says so", file: handSQL, in: queueTests, run: `TestOnlySoManyCommits`,
+		old: "            PERFORM pg_notify(channel(), '{\"commits\":\"many\"}');\n            RETURN true;\n", new: "            RETURN false;\n",
+	},
+	{
+		what: "but not of a worker whose session has ended", file: handSQL, in: queueTests, run: `TestAJobThatCannotBeHandedOver`,
+		old: "                      AND NOT pg_try_advisory_xact_lock_shared(1853292549, (w.hands -> 'key')::integer)) THEN", new: "                      ) THEN",
+	},
+	{
 		what: "a worker that has fallen silent is handed nothing", file: handSQL, in: queueTests, run: `TestAJobThatCannotBeHandedOver`,
 		old: " AND w.last_beat > at - interval '15 s' ORDER", new: " ORDER",
 	},

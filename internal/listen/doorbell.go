@@ -20,10 +20,11 @@ const (
 	Unheard                 // work was due, and nobody seemed to hear of it
 	Seated                  // a seat was had, which somebody left who could take no more
 	HandedOver              // a commit handed this process a job, or one to another that may have let it lie
+	Many                    // a notification told of work, and that many commits at once wait for each other to tell of theirs
 	causes
 )
 
-var causeNames = [causes]string{"notified", "due", "poll", "connected", "overdue", "nudged", "unheard", "seated", "handed"}
+var causeNames = [causes]string{"notified", "due", "poll", "connected", "overdue", "nudged", "unheard", "seated", "handed", "many"}
 
 // String is the name that logs and metrics use.
 func (c Cause) String() string {

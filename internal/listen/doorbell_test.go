@@ -90,7 +90,7 @@ func TestCausesNameThemselves(t *testing.T) {
 	for c := range causes {
 		s |= 1 << c
 	}
-	if got, want := s.String(), "notified+due+poll+connected+overdue+nudged+unheard+seated+handed"; got != want {
+	if got, want := s.String(), "notified+due+poll+connected+overdue+nudged+unheard+seated+handed+many"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := Cause(200).String(); got != "unknown" {

@@ -77,6 +77,10 @@ func (l *Listener) hear(ctx context.Context, channel, payload string, sender uin
 	if l.handed(ctx, payload) {
 		return
 	}
+	if payload == ManyCommits {
+		l.cfg.Bell.Ring(Many)
+		return
+	}
 	turn := time.Duration(0)
 	if l.cfg.Turn != nil {
 		// The sender is in the key, since payloads of other types than PRICE_REFRESH are all alike.

@@ -17,6 +17,10 @@ const maxPayload = 7999
 // exactly these bytes are it. Whoever does not know it takes it for a hint without parts, and looks once.
 const SeatsMoved = `{"seats":"moved"}`
 
+// ManyCommits is a payload that tells of a job like any other, and that it could not be handed over since many commits were about that
+// already. Only exactly these bytes are it. Whoever does not know it takes it for a hint without parts, and looks once.
+const ManyCommits = `{"commits":"many"}`
+
 // dueKey is in every payload of ours that tells a due time. One that spells it in another way is looked for at once.
 const dueKey = `"due"`
 

@@ -312,3 +312,30 @@ func TestSeatsThatMovedAreNoWork(t *testing.T) {
 		t.Errorf("got %+v, %v", h, err)
 	}
 }
+
+// Whose turn it is does not matter: all who listen are about to be busy.
+func TestThatManyCommitsHandOverJobsIsNoUsualNotification(t *testing.T) {
+	b := NewDoorbell()
+	defer b.Close()
+	conn, err := pgx.ParseConfig("host=nowhere")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := New(Config{Bell: b, Conn: conn, Channel: "c", Turn: func(string) time.Duration { return time.Hour }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.hear(t.Context(), "c", ManyCommits, 1)
+	if rung := b.Take(); rung != 1<<Many {
+		t.Errorf("it rang for %v", rung)
+	}
+	for _, like := range []string{ManyCommits + " ", `{"commits":"few"}`, `{"commits":{}}`} {
+		l.hear(t.Context(), "c", like, 1)
+		if rung := b.Take(); rung.Has(Many) {
+			t.Errorf("%s: it rang for %v", like, rung)
+		}
+	}
+	if h, err := ParseHint(ManyCommits); h != (Hint{}) || err != nil {
+		t.Errorf("to an older worker it is %+v, %v", h, err)
+	}
+}

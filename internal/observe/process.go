@@ -13,7 +13,7 @@ import (
 var (
 	wakeCauses = []listen.Cause{
 		listen.Notified, listen.Due, listen.Poll, listen.Connected, listen.Overdue, listen.Nudged, listen.Unheard,
-		listen.Seated, listen.HandedOver,
+		listen.Seated, listen.HandedOver, listen.Many,
 	}
 	returnCauses   = []string{"refused", "failed", "permanent", "released"}
 	outcomes       = []string{"completed", "completed_with_errors", "concluded", "requeued", "merged", "dead", "released", "lost", "unwritten"}

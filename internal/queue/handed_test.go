@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"notifyworker/internal/listen"
 	"notifyworker/internal/pgtest"
 	"notifyworker/internal/queue"
 
@@ -111,7 +112,7 @@ func TestAJobThatIsRolledBackIsHandedToNobody(t *testing.T) {
 	}
 }
 
-// A worker has eight keys of "handing", and each commit takes one. With all of them taken, it hands nothing over.
+// A worker has eight keys of "handing", and each commit takes one. With all of them taken, it hands nothing over, and says so.
 func TestOnlySoManyCommitsAtOnceHandJobsToAWorker(t *testing.T) {
 	tb := newHandedTable(t)
 	const keys = `SELECT (hands -> 'key')::integer & ~7 FROM notifyworker.workers`
@@ -137,8 +138,12 @@ func TestOnlySoManyCommitsAtOnceHandJobsToAWorker(t *testing.T) {
 	if n := value[int](tb, held); n != 8 {
 		t.Errorf("%d keys are held, want 8", n)
 	}
+	ear := tb.listen()
 	if got := tb.status(value[int64](tb, `SELECT job_id FROM notifyworker.enqueue_job('ninth')`)); got != "PENDING" {
 		t.Errorf("it is %s", got)
+	}
+	if got := ear.heard(); !slices.Equal(got, []string{listen.ManyCommits}) {
+		t.Errorf("heard %q", got)
 	}
 	for _, tx := range []pgx.Tx{client, others} {
 		if err := tx.Commit(t.Context()); err != nil {

@@ -150,6 +150,52 @@ func TestAWorkerIsBusySoonWhenItsAskingHasNoBreak(t *testing.T) {
 	})
 }
 
+// Who hears that commits wait for each other to hand it their jobs is busy at once, but not because somebody says so now and then.
+func TestAWorkerIsBusyAtOnceWhenCommitsQueueUpToHandItTheirJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := beginHanded(t, handle(ok), nil)
+		for range 100 { // forged
+			x.bell.Ring(listen.Many)
+			pass(busyWithin / (manyWakes - 1))
+			if !x.isHanded() {
+				t.Fatal("it believes one voice")
+			}
+		}
+		for range 2 { // it falls asleep again
+			pass(time.Second)
+			var ids []int64
+			for range manyWakes {
+				ids = append(ids, x.enqueue("t", 0, 0))
+				pass(time.Millisecond)
+			}
+			if !x.isHanded() {
+				t.Error("it is busy before it was told that there are many")
+			}
+			x.hears(false)
+			x.mu.Lock()
+			x.hands = false // this commit finds all keys taken, and so announces its job
+			x.mu.Unlock()
+			ids = append(ids, x.enqueue("t", 0, 0))
+			x.mu.Lock()
+			x.hands = true
+			x.mu.Unlock()
+			x.hears(true)
+			x.bell.Ring(listen.Many)
+			pass(2 * time.Millisecond)
+			if x.isHanded() {
+				t.Error("commits hand it more")
+			}
+			pass(10 * time.Millisecond)
+			x.wantCompleted(t, ids...)
+			pass(time.Second)
+			if !x.isHanded() {
+				t.Error("it does not fall asleep again")
+			}
+		}
+		x.finish(t)
+	})
+}
+
 // Whoever is busy for the time that asking takes would be so again at once if it fell asleep as soon as few jobs come.
 func TestASlowNetworkMakesNoWorkerFallAsleepAndRiseForEver(t *testing.T) {
 	for _, rtt := range []time.Duration{500 * time.Microsecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond} {

@@ -92,6 +92,9 @@ func (r *reserving) step() time.Duration {
 		freed = false
 	}
 	r.takeHanded()
+	if r.causes.Has(listen.Many) {
+		r.quiet.many()
+	}
 	if r.quiet.hands && r.quiet.often() {
 		r.rise()
 		r.stopWanting()

@@ -23,6 +23,8 @@ const (
 	// … or this much, when there was hardly a break in between: then they come faster than they can be asked for one by one, and many clients
 	// that could enqueue at once are held at that rate.
 	noBreak = busyWithin * 3 / 10
+	// … or commits queue up to hand over their jobs, and so many have come: the first to say so may not be believed, since anybody may send it.
+	manyWakes = 4
 	// … or nearly all of the time goes into asking, however few jobs that is about: they pile up. Here one call counts as half of the time
 	// at most.
 	noTimeLeft = busyWithin * 9 / 10
@@ -97,8 +99,16 @@ func (q *sleepiness) looked(found int, causes listen.Causes) {
 		}
 	}
 	q.fresh = causes.Has(listen.Connected) || causes.Has(listen.Seated)
-	if causes.Has(listen.Notified) {
+	if causes.Has(listen.Notified) || causes.Has(listen.Many) {
 		q.woken(now)
+	}
+}
+
+// many takes note that commits wait for each other to hand this worker their jobs.
+func (q *sleepiness) many() {
+	q.window(time.Now())
+	if q.wakes >= manyWakes {
+		q.wakes = max(q.wakes, q.pace.busyWakes)
 	}
 }
 
