@@ -25,7 +25,7 @@ COMMENT ON FUNCTION :"schema".taken_key IS 'Internal: the lock that says that a 
 
 -- hand_over: hands a job that this transaction has inserted to a worker that sleeps, and notifies it. At the commit only, since its
 -- lease begins here. At most one job a transaction is tried, and eight at a time for each worker: all others go the usual way, by a look that
--- takes many. The ninth tells the workers that there are so many.
+-- takes many. A commit that finds eight before it at each sleeper tells them that there are so many.
 -- returns: whether nobody has to be told any more. False when there is nobody, or the job is none for that: not due, joined already, its ids too many, or an UPDATE of it fails,
 --          or may fail after this
 -- locks, in this order: hands (tried, shared: who gets it knows that the worker's session is gone), handing (tried), the job's row,

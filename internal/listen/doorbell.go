@@ -43,6 +43,15 @@ func (s Causes) Has(c Cause) bool { return s&(1<<c) != 0 }
 // Only says whether c is all that is in the set.
 func (s Causes) Only(c Cause) bool { return s == 1<<c }
 
+// OnlyOf says whether the set has some of these, and nothing else.
+func (s Causes) OnlyOf(some ...Cause) bool {
+	rest := s
+	for _, c := range some {
+		rest = rest.Without(c)
+	}
+	return s != 0 && rest == 0
+}
+
 // Without is the set without c.
 func (s Causes) Without(c Cause) Causes { return s &^ (1 << c) }
 

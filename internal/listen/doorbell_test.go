@@ -90,6 +90,9 @@ func TestCausesNameThemselves(t *testing.T) {
 	for c := range causes {
 		s |= 1 << c
 	}
+	if s.OnlyOf(Notified, Many) || Causes(0).OnlyOf(Notified) || !Causes(1<<Notified).OnlyOf(Many, Notified) {
+		t.Error("OnlyOf")
+	}
 	if got, want := s.String(), "notified+due+poll+connected+overdue+nudged+unheard+seated+handed+many"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -313,7 +313,7 @@ func TestSeatsThatMovedAreNoWork(t *testing.T) {
 	}
 }
 
-// Whose turn it is does not matter: all who listen are about to be busy.
+// Whose turn it is to look does not matter: all who listen have to know, and there are jobs for each.
 func TestThatManyCommitsHandOverJobsIsNoUsualNotification(t *testing.T) {
 	b := NewDoorbell()
 	defer b.Close()

@@ -164,7 +164,7 @@ func (r *reserving) noteTaken() {
 				r.store.Let(*t.job)
 				continue
 			}
-			r.quiet.woken(t.asked)
+			r.quiet.tookHanded(t.asked)
 			r.taken = append(r.taken, taken{*t.job, t.hold})
 			if t.returned {
 				r.tooMany()

@@ -150,48 +150,70 @@ func TestAWorkerIsBusySoonWhenItsAskingHasNoBreak(t *testing.T) {
 	})
 }
 
-// Who hears that commits wait for each other to hand it their jobs is busy at once, but not because somebody says so now and then.
+// burst hands a worker so many jobs at once, and announces as many others by saying that there are many; it returns all of them.
+func (x *world) burst(handed, others int) (ids []int64) {
+	for range handed {
+		ids = append(ids, x.enqueue("t", 0, 0))
+	}
+	x.hears(false)
+	x.mu.Lock()
+	x.hands = false // these commits find all keys taken
+	x.mu.Unlock()
+	for range others {
+		ids = append(ids, x.enqueue("t", 0, 0))
+	}
+	x.mu.Lock()
+	x.hands = true
+	x.mu.Unlock()
+	x.hears(true)
+	pass(time.Duration(handed+4) * time.Millisecond) // each is taken by a call, or those that find no slot beside a look are asked for together
+	for range others {
+		x.bell.Ring(listen.Many)
+	}
+	return ids
+}
+
+// Who hears that commits wait for each other to hand it their jobs is busy at once, but not because somebody says so without a job.
 func TestAWorkerIsBusyAtOnceWhenCommitsQueueUpToHandItTheirJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := beginHanded(t, handle(ok), nil)
-		for range 100 { // forged
+		for range 1000 { // forged
 			x.bell.Ring(listen.Many)
-			pass(busyWithin / (manyWakes - 1))
+			pass(5 * time.Millisecond)
 			if !x.isHanded() {
-				t.Fatal("it believes one voice")
+				t.Fatal("it believes who says so")
 			}
 		}
-		for range 2 { // it falls asleep again
-			pass(time.Second)
-			var ids []int64
-			for range manyWakes {
-				ids = append(ids, x.enqueue("t", 0, 0))
-				pass(time.Millisecond)
-			}
-			if !x.isHanded() {
-				t.Error("it is busy before it was told that there are many")
-			}
-			x.hears(false)
-			x.mu.Lock()
-			x.hands = false // this commit finds all keys taken, and so announces its job
-			x.mu.Unlock()
-			ids = append(ids, x.enqueue("t", 0, 0))
-			x.mu.Lock()
-			x.hands = true
-			x.mu.Unlock()
-			x.hears(true)
-			x.bell.Ring(listen.Many)
-			pass(2 * time.Millisecond)
+		for range 3 { // it falls asleep again, and rises again
+			pass(2 * manyAgain)
+			ids := x.burst(8, 2)
+			pass(6 * time.Millisecond) // a look that was under way, and the wish
 			if x.isHanded() {
-				t.Error("commits hand it more")
+				t.Error("commits go on to hand it jobs one by one")
 			}
 			pass(10 * time.Millisecond)
 			x.wantCompleted(t, ids...)
-			pass(time.Second)
-			if !x.isHanded() {
-				t.Error("it does not fall asleep again")
-			}
 		}
+		x.finish(t)
+	})
+}
+
+// A burst that is over when the worker has risen was not worth it; neither is the next one.
+func TestBurstsMakeNoWorkerRiseAndFallAsleepForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := beginHanded(t, handle(ok), nil)
+		wishes := x.count("WantNotify")
+		var ids []int64
+		for range 100 { // in 5 s
+			if x.isHanded() {
+				ids = append(ids, x.burst(8, 4)...)
+			}
+			pass(50 * time.Millisecond)
+		}
+		if n := x.count("WantNotify") - wishes; n > 20 {
+			t.Errorf("it said its wish anew %d times in 5 s", n)
+		}
+		x.wantCompleted(t, ids...)
 		x.finish(t)
 	})
 }

@@ -66,7 +66,7 @@ func (r *reserving) stopWanting() (ok bool) {
 
 // takeBack takes the wish back.
 func (r *reserving) takeBack() (ok bool) {
-	r.quiet.wants, r.quiet.armed, r.quiet.wakes, r.quiet.asking, r.quiet.taking = false, false, 0, 0, 0
+	r.quiet.wants, r.quiet.armed, r.quiet.wakes, r.quiet.taken, r.quiet.asking, r.quiet.taking = false, false, 0, 0, 0, 0
 	if r.quiet.hands && r.cfg.Seat != nil && r.cfg.Seat.Hearing() != listen.Listening { // it has not heard of the last ones, and nobody takes them over
 		defer r.doubtHands()
 	}

@@ -75,7 +75,9 @@ func (r *reserving) step() time.Duration {
 	r.stats.turned(Working)
 	freed := r.freed
 	r.freed = false
+	many := false
 	if rung := r.cfg.Bell.Take(); rung != 0 {
+		many = rung.Has(listen.Many)
 		r.stats.woken(rung)
 		if rung.Has(listen.Connected) {
 			r.handovers.doubt() // a job may have been handed over and not been heard of
@@ -92,8 +94,8 @@ func (r *reserving) step() time.Duration {
 		freed = false
 	}
 	r.takeHanded()
-	if r.causes.Has(listen.Many) {
-		r.quiet.many()
+	if many && !r.place.crowded() { // in a large fleet to rise is to leave a seat to somebody
+		r.quiet.toldOfMany(time.Now())
 	}
 	if r.quiet.hands && r.quiet.often() {
 		r.rise()
@@ -123,7 +125,7 @@ func (r *reserving) step() time.Duration {
 	began := time.Now()
 	// Whoever sleeps armed knows of all that was there, and is told of all that comes. So the job that woke it is had first, and
 	// all other questions are asked a moment later.
-	res, err := r.look(free, r.quiet.armed && r.causes.Only(listen.Notified))
+	res, err := r.look(free, r.quiet.armed && r.causes.OnlyOf(listen.Notified, listen.Many))
 	r.slots.unbook(free)
 	r.stats.reserving(err)
 	if pause, failed := r.failed(&r.looking, err, began, "reserve"); failed {

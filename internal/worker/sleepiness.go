@@ -23,8 +23,11 @@ const (
 	// … or this much, when there was hardly a break in between: then they come faster than they can be asked for one by one, and many clients
 	// that could enqueue at once are held at that rate.
 	noBreak = busyWithin * 3 / 10
-	// … or commits queue up to hand over their jobs, and so many have come: the first to say so may not be believed, since anybody may send it.
-	manyWakes = 4
+	// … or commits queue up to hand over their jobs. Anybody may send that they do, so as many jobs must have been handed over within the
+	// time; and when that was soon over, the same is not worth to rise for, until a while later.
+	manyHanded = 4
+	manySoon   = 2 * busyWithin
+	manyAgain  = time.Second
 	// … or nearly all of the time goes into asking, however few jobs that is about: they pile up. Here one call counts as half of the time
 	// at most.
 	noTimeLeft = busyWithin * 9 / 10
@@ -71,7 +74,10 @@ type sleepiness struct {
 	anew       bool      // which is to be said again: what commits know of the hands may be old
 	handAgain  time.Time // not before
 	doubted    time.Time // when a job that was handed over had become somebody else's
+	many       time.Time // when it rose because commits queued up; zero: not for that
+	noMany     time.Time // until then it doesn't
 	wakes      int       // by notifications and jobs handed over, since wakesFrom
+	taken      int       // of them jobs handed over
 	wakesFrom  time.Time
 	asking     time.Duration // for what they told of, since wakesFrom; a stall counts little
 	taking     time.Duration // the same; a stall counts
@@ -99,16 +105,27 @@ func (q *sleepiness) looked(found int, causes listen.Causes) {
 		}
 	}
 	q.fresh = causes.Has(listen.Connected) || causes.Has(listen.Seated)
-	if causes.Has(listen.Notified) || causes.Has(listen.Many) {
+	if causes.Has(listen.Notified) || causes.Has(listen.Many) && found > 0 {
 		q.woken(now)
 	}
 }
 
-// many takes note that commits wait for each other to hand this worker their jobs.
-func (q *sleepiness) many() {
-	q.window(time.Now())
-	if q.wakes >= manyWakes {
-		q.wakes = max(q.wakes, q.pace.busyWakes)
+// tookHanded takes note of a job that was handed over, and asked for at that time.
+func (q *sleepiness) tookHanded(asked time.Time) {
+	q.woken(asked)
+	q.taken++
+}
+
+// tookBack takes note of jobs that were handed over and could not be taken one by one.
+func (q *sleepiness) tookBack(jobs int, asked time.Time) {
+	q.window(asked)
+	q.taken += jobs
+}
+
+// toldOfMany takes note that somebody says that commits wait for each other to hand over their jobs.
+func (q *sleepiness) toldOfMany(now time.Time) {
+	if q.hands && q.taken >= manyHanded && now.Sub(q.wakesFrom) <= busyWithin && !now.Before(q.noMany) {
+		q.wakes, q.many = max(q.wakes, q.pace.busyWakes), now
 	}
 }
 
@@ -134,7 +151,7 @@ func (q *sleepiness) asked(at time.Time, took time.Duration) {
 // window begins to count anew when the time is over.
 func (q *sleepiness) window(now time.Time) {
 	if now.Sub(q.wakesFrom) > busyWithin {
-		q.wakes, q.asking, q.taking, q.wakesFrom = 0, 0, 0, now
+		q.wakes, q.taken, q.asking, q.taking, q.wakesFrom = 0, 0, 0, 0, now
 	}
 }
 
@@ -160,7 +177,15 @@ func (q *sleepiness) recount(now time.Time) { q.found, q.looks, q.looking, q.fou
 
 // calmDown takes note of a look without the wish that found so much, and says how long to wait for the next one: negative when it is
 // time to fall asleep.
-func (q *sleepiness) calmDown(found int, now time.Time) time.Duration {
+func (q *sleepiness) calmDown(found int, now time.Time) (pause time.Duration) {
+	defer func() {
+		if pause < 0 {
+			if !q.many.IsZero() && now.Sub(q.many) < manySoon {
+				q.noMany = now.Add(manyAgain)
+			}
+			q.many = time.Time{}
+		}
+	}()
 	if now.Sub(q.foundFrom) >= busyWithin {
 		oneByOne := q.looking / time.Duration(max(q.looks, 1)) * time.Duration(q.found)
 		few := q.found < calmJobs && oneByOne < calmAsking && !q.foundFrom.IsZero()

@@ -39,6 +39,7 @@ func (r *reserving) fetch(heard bool) {
 			return
 		}
 		r.stats.looked(len(jobs), time.Since(asked))
+		r.quiet.tookBack(len(jobs), asked)
 		for _, j := range jobs {
 			r.startBack(j, asked)
 		}
