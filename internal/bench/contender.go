@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
+
+	"notifyworker/internal/worker"
 )
 
 // contender is one of those that are compared: a schema, workers on it, and how jobs get there.
@@ -33,7 +35,8 @@ type contender struct {
 	number   atomic.Int64 // of the last catalog
 	ready    chan struct{}
 
-	counted int // errors that are in some round
+	looks   func() worker.Histogram // of the worker that is in this process: how long looks took that found a job
+	counted int                     // errors that are in some round
 	mu      sync.Mutex
 	procs   []process // that run now
 }
@@ -49,6 +52,13 @@ func (c *contender) running() []process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.procs)
+}
+
+// looked is how long the looks took that found a job, of the worker in this process since it was started.
+func (c *contender) looked() histogram {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return histogramFrom(c.looks())
 }
 
 // prepare makes the contenders' schemas. They share one where kind and tag are the same.

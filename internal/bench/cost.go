@@ -10,7 +10,8 @@ import (
 )
 
 const costAbout = `One worker, a process with its defaults. Statements are those that the worker sent by its own count, with begin and commit and its listener's; a ping asks whether an idle connection still lives. A job: statements for each, and its own processor time for each thousand, at 20 and 200 jobs a second and with ` +
-	`16 clients that insert as fast as they can. Idle: what it does with nothing to do. Memory is the process's resident set, the largest that was seen.`
+	`16 clients that insert as fast as they can. Server: what PostgreSQL took meanwhile, for the clients and the worker, if it is the bench's own on Linux. ` +
+	`Idle: what it does with nothing to do. Memory is the process's resident set; beside a load, the largest that it has had.`
 
 // costLoads are jobs a second; 0 is as many as the clients can insert.
 func costLoads(r *run) []float64 {
@@ -39,6 +40,7 @@ type cost struct {
 	statements float64 // a job, or a second
 	pings      float64 // a second, of an idle worker
 	cpu        float64 // ms a thousand jobs, or a second
+	server     float64 // PostgreSQL's, ms a thousand jobs
 	rss        float64 // MiB
 	rate       float64 // jobs done a second
 }
@@ -77,7 +79,7 @@ func measureCost(ctx context.Context, r *run, s *Section) error {
 	}
 	peak := 0.0
 	for l, rate := range loads {
-		t := Table{Title: loadName(rate), Columns: []Column{{"statements a job", ""}, {"processor a 1,000 jobs", "ms"}, {"memory", "MiB"}, {"done/s", ""}}}
+		t := Table{Title: loadName(rate), Columns: []Column{{"statements a job", ""}, {"processor a 1,000 jobs", "ms"}, {"the server's", "ms"}, {"memory", "MiB"}, {"done/s", ""}}}
 		for i, c := range cs {
 			x := turns[l][i]
 			memory := 0.0
@@ -88,7 +90,7 @@ func measureCost(ctx context.Context, r *run, s *Section) error {
 				peak = memory
 			}
 			t.Rows = append(t.Rows, row(c.name, median(each(x, func(c cost) float64 { return c.statements })), median(each(x, func(c cost) float64 { return c.cpu })),
-				memory, median(each(x, func(c cost) float64 { return c.rate }))))
+				median(each(x, func(c cost) float64 { return c.server })), memory, median(each(x, func(c cost) float64 { return c.rate }))))
 		}
 		s.Tables = append(s.Tables, t)
 	}
@@ -155,6 +157,7 @@ func (r *run) costTurn(ctx context.Context, c *contender, rate float64) (out cos
 			if err != nil {
 				return err
 			}
+			serverBefore := r.serverTook(ctx)
 			var began time.Time // once all clients are connected
 			if rate > 0 {
 				var took time.Duration
@@ -183,10 +186,14 @@ func (r *run) costTurn(ctx context.Context, c *contender, rate float64) (out cos
 			if err != nil {
 				return err
 			}
+			server := r.serverTook(ctx)
 			after, err := c.sent(ctx)
-			out = cost{statements: (after.statements - before.statements) / float64(ended), cpu: (cpu - cpuBefore).Seconds() * 1e6 / float64(ended), rss: mib(rss), rate: float64(ended) / seconds}
+			out = cost{
+				statements: (after.statements - before.statements) / float64(ended), cpu: (cpu - cpuBefore).Seconds() * 1e6 / float64(ended),
+				server: (server - serverBefore) * 1e6 / float64(ended), rss: mib(c.peak(rss)), rate: float64(ended) / seconds,
+			}
 			if ended == 0 {
-				out.statements, out.cpu = math.NaN(), math.NaN()
+				out.statements, out.cpu, out.server = math.NaN(), math.NaN(), math.NaN()
 			}
 			c.starts.reset() // its processes don't tell
 			return err

@@ -11,18 +11,19 @@ import (
 )
 
 const growthAbout = `The same in turns on two schemas: one empty, one with finished jobs of the last six days. Draining: jobs that wait already, one process, 100 slots. ` +
-	`Enqueueing: 16 clients, one process that drains meanwhile. Latency: one job at a time, the worker asleep, from commit to start. Addition: one id joins a job of 4,000. ` +
+	`Enqueueing: 16 clients, one process that drains meanwhile. Latency: one job at a time, the worker asleep, from commit to start; and at 200 jobs a second. Lateness: of jobs that become due, the worker otherwise idle. ` +
+	`Addition: one id joins a job of 4,000. Fold: of 40,000 additions. Hot catalog: enqueues of 16 clients into one, in transactions of 5 ms. ` +
 	`Ratios are taken round by round. Questions: the median of twenty, as notifyworker stats and its metrics ask them, before all that.`
 
 const growthHistory = 5_000_000
 
 // growing is one of the two sides, and what was measured of it.
 type growing struct {
-	drain, enqueue, idle *contender
+	drain, enqueue, idle, due *contender
 
-	drained, enqueued []float64
-	latency           *rounds
-	additions         []*rounds
+	drained, enqueued, folds       []float64
+	latency, steady, late, catalog *rounds
+	additions                      []*rounds
 }
 
 func newGrowing(tag, side string) *growing {
@@ -30,7 +31,8 @@ func newGrowing(tag, side string) *growing {
 		drain:   &contender{name: side + ", draining", kind: advisory, tag: tag, processes: 1, eager: true, slots: 100},
 		enqueue: &contender{name: side + ", enqueueing", kind: advisory, tag: tag, processes: 1},
 		idle:    &contender{name: side + ", idle", kind: advisory, tag: tag},
-		latency: &rounds{},
+		due:     &contender{name: side + ", due", kind: advisory, tag: tag},
+		latency: &rounds{}, steady: &rounds{}, late: &rounds{}, catalog: &rounds{},
 	}
 	for range additionSizes {
 		g.additions = append(g.additions, &rounds{})
@@ -38,9 +40,9 @@ func newGrowing(tag, side string) *growing {
 	return g
 }
 
-func (g *growing) all() []*contender { return []*contender{g.drain, g.enqueue, g.idle} }
+func (g *growing) all() []*contender { return []*contender{g.drain, g.enqueue, g.idle, g.due} }
 
-func growthSteps(r *run) int { return 2 + 4*r.cfg.Rounds }
+func growthSteps(r *run) int { return 2 + 8*r.cfg.Rounds }
 
 func (r *run) growthHistory() int {
 	switch {
@@ -60,6 +62,7 @@ func measureGrowth(ctx context.Context, r *run, s *Section) error {
 		if err := r.prepare(ctx, g.all()); err != nil {
 			return err
 		}
+		g.due.starts.due = true
 	}
 	r.step("growth: making %v finished jobs", Number(jobs))
 	if err := r.seed(ctx, sides[1].drain.schema, jobs); err != nil {
@@ -118,11 +121,33 @@ func (r *run) growthRound(ctx context.Context, n int, sides []*growing) error {
 			return err
 		}
 	}
-	r.step("growth, round %d: additions", n+1)
-	for i := range sides {
-		g := sides[(n+i)%2]
-		if err := r.additionTurn(ctx, g.idle, g.additions); err != nil {
-			return fmt.Errorf("additions: %w", err)
+	for _, part := range []struct {
+		name string
+		turn func(*growing) error
+	}{
+		{"latency at 200 jobs/s", func(g *growing) error {
+			return r.turn(ctx, g.idle, g.steady, func(ctx context.Context) (int, time.Duration, error) {
+				return r.openLoop(ctx, g.idle, steadyRate, r.cfg.Slice)
+			})
+		}},
+		{"due times", func(g *growing) error { return r.dueTurn(ctx, g.due, g.late) }},
+		{"a hot catalog", func(g *growing) error {
+			_, err := r.catalogTurn(ctx, g.idle, catalogHolds[0], g.catalog)
+			return err
+		}},
+		{"fold", func(g *growing) error {
+			ms, err := r.foldTurn(ctx, g.idle, 1)
+			g.folds = append(g.folds, ms)
+			return err
+		}},
+		{"additions", func(g *growing) error { return r.additionTurn(ctx, g.idle, g.additions) }},
+	} {
+		r.step("growth, round %d: %s", n+1, part.name)
+		for i := range sides {
+			g := sides[(n+i)%2]
+			if err := part.turn(g); err != nil {
+				return fmt.Errorf("%s: %w", part.name, err)
+			}
 		}
 	}
 	return nil
@@ -178,12 +203,21 @@ func reportGrowth(s *Section, jobs int, sides []*growing, asked [][]question) {
 	const size = 1 // of additionSizes
 	drained, enqueued := medianRatio(grown.drained, empty.drained), medianRatio(grown.enqueued, empty.enqueued)
 	idle50, idle99 := ratio(grown.latency, empty.latency, p50), ratio(grown.latency, empty.latency, p99)
+	steady50, steady99 := ratio(grown.steady, empty.steady, p50), ratio(grown.steady, empty.steady, p99)
+	late50, late99 := ratio(grown.late, empty.late, p50), ratio(grown.late, empty.late, p99)
+	hot, folded := medianRatio(grown.catalog.rates, empty.catalog.rates), medianRatio(grown.folds, empty.folds)
 	added := ratio(grown.additions[size], empty.additions[size], p50)
 	t := Table{Title: "work", Columns: columns, Rows: []Row{
 		row("drained, jobs/s", median(empty.drained), median(grown.drained), drained),
 		row("enqueued by 16 clients, jobs/s", median(empty.enqueued), median(grown.enqueued), enqueued),
 		row("commit to start p50, ms", empty.latency.total().p50, grown.latency.total().p50, idle50),
 		row("commit to start p99, ms", empty.latency.total().p99, grown.latency.total().p99, idle99),
+		row("at 200 jobs/s p50, ms", empty.steady.total().p50, grown.steady.total().p50, steady50),
+		row("at 200 jobs/s p99, ms", empty.steady.total().p99, grown.steady.total().p99, steady99),
+		row("lateness p50, ms", empty.late.total().p50, grown.late.total().p50, late50),
+		row("lateness p99, ms", empty.late.total().p99, grown.late.total().p99, late99),
+		row("enqueued into a hot catalog, jobs/s", median(empty.catalog.rates), median(grown.catalog.rates), hot),
+		row("fold of 40,000 additions, ms", median(empty.folds), median(grown.folds), folded),
 		row("addition p50, ms", empty.additions[size].total().p50, grown.additions[size].total().p50, added),
 	}}
 	q := Table{Title: "questions, ms", Columns: columns}
@@ -195,6 +229,10 @@ func reportGrowth(s *Section, jobs int, sides []*growing, asked [][]question) {
 	s.atLeast("enqueue rate with a history, by that without", enqueued, 0.9, "×")
 	s.atMost("idle latency p50 with a history, by that without", idle50, 1.1, "×")
 	s.atMost("idle latency p99 with a history, by that without", idle99, 1.1, "×")
+	s.atMost("latency p50 at 200 jobs/s with a history, by that without", steady50, 1.1, "×")
+	s.atMost("lateness p50 of due jobs with a history, by that without", late50, 1.1, "×")
+	s.atLeast("enqueue rate into a hot catalog with a history, by that without", hot, 0.9, "×")
+	s.atMost("fold of 40,000 ids with a history, by that without", folded, 1.1, "×")
 	s.atMost("addition p50 with a history, by that without", added, 1.1, "×")
 	s.atMost("depth with a history", asked[1][0].ms, 50, "ms")
 	s.atMost("durations of the last hour with a history", asked[1][1].ms, 50, "ms")

@@ -59,6 +59,9 @@ func (r *run) workHere(ctx context.Context, c *contender) error {
 	if err != nil {
 		return err
 	}
+	c.mu.Lock()
+	c.looks = func() worker.Histogram { return w.Stats().LookFull }
+	c.mu.Unlock()
 	hear, deafen := context.WithCancel(end)
 	var parts sync.WaitGroup
 	defer parts.Wait()

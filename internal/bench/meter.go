@@ -60,6 +60,30 @@ func (c *contender) descriptors(ctx context.Context) float64 {
 	return sum
 }
 
+// peak is the memory of the largest of a contender's processes, when it was largest; or now, where the system doesn't tell that.
+func (c *contender) peak(now uint64) uint64 {
+	most := now
+	for _, one := range c.running() {
+		if bytes, ok := mostMemory(one.pid); ok {
+			most = max(most, bytes)
+		}
+	}
+	return most
+}
+
+// serverTook is the processor time so far of the server, clients' sessions included, in seconds; NaN for one that is not the bench's own, or where the
+// system doesn't tell.
+func (r *run) serverTook(ctx context.Context) float64 {
+	if r.place.own == nil {
+		return math.NaN()
+	}
+	t, err := serverTime(ctx, r.place.own.PID())
+	if err != nil {
+		return math.NaN()
+	}
+	return t.Seconds()
+}
+
 // usage is the processor time of a contender's processes so far, and the memory of the largest now.
 func (c *contender) usage(ctx context.Context) (cpu time.Duration, rss uint64, err error) {
 	for _, one := range c.running() {

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"notifyworker/internal/worker"
 )
 
 // metrics are what a worker process tells at /metrics.
@@ -77,6 +80,16 @@ func histogramOf(h *dto.Histogram) histogram {
 		if !math.IsInf(b.GetUpperBound(), 1) {
 			out.bounds, out.below = append(out.bounds, b.GetUpperBound()), append(out.below, float64(b.GetCumulativeCount()))
 		}
+	}
+	return out
+}
+
+// histogramFrom reads one of a worker in this process.
+func histogramFrom(h worker.Histogram) histogram {
+	out := histogram{n: float64(h.Count)}
+	below := h.Cumulative()
+	for _, bound := range slices.Sorted(maps.Keys(below)) {
+		out.bounds, out.below = append(out.bounds, bound), append(out.below, float64(below[bound]))
 	}
 	return out
 }
