@@ -16,7 +16,7 @@ func TestTheSQLOfTheProtocolDoesWhatThePageSays(t *testing.T) { runPage(t, "prot
 func TestTheProtocolsLocksAreThoseOfTheCode(t *testing.T) {
 	code := read(t, "../triggers/10_locks.sql")
 	classes := firstColumn(section(t, read(t, "protocol.md"), "## The lock"))
-	if len(classes) != 7 {
+	if len(classes) != 8 {
 		t.Fatalf("the page lists the locks %v", classes)
 	}
 	for _, c := range classes {

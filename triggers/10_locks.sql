@@ -6,6 +6,7 @@
 --   1853292552  beside    shared by a plain write that could not get "creating" and goes on without. Who has got "creating" asks whether
 --               it is free: tries it exclusively, and lets it go in the same expression. So only that is no transaction lock
 --   1853292547  barrier   shared by a notifying commit from its deferred trigger to its end; see notify.sql
+--   1853292553  sleepers  shared by who wishes to be told of jobs, exclusive for who takes the last wish back; see notify.sql
 --   1853292548  admission of the recompute engine; see the engine's files
 -- Three more are of handing over, see hand_over.sql; workers hold two of them for longer than a transaction:
 --   1853292549  hands     held by the session by which a worker takes what it was handed; tried shared by who would hand it something

@@ -14,11 +14,39 @@ var waking = []mutation{
 	},
 	{
 		what: "a commit that does not get the barrier notifies", file: notifySQL, run: `TestACommitNotifies`,
-		old: "                RETURN NULL;\n            END IF;\n        END IF;\n    END IF;\n    IF TG_TABLE_NAME", new: "                RETURN NULL;\n            END IF;\n        END IF;\n    ELSIF current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') THEN\n        RETURN NULL;\n    END IF;\n    IF TG_TABLE_NAME",
+		old: "        may_look := true;\n", new: "        may_look := true;\n    ELSIF current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') THEN\n        RETURN NULL;\n",
 	},
 	{
 		what: "the look whether anybody wishes", file: notifySQL, run: `TestNobodyIsTold`,
-		old: "IF NOT EXISTS (SELECT FROM workers w WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '1 minute') THEN", new: "IF false THEN",
+		old: "    IF may_look THEN\n        IF NOT EXISTS (SELECT FROM workers w WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '1 minute') THEN", new: "    IF may_look THEN\n        IF false THEN",
+	},
+	{
+		what: "who wishes sets \"sleepers\"", file: notifySQL, run: `TestNoWakeUp`,
+		old: "            PERFORM setval('sleepers'::regclass, 1);\n", new: "            NULL;\n",
+	},
+	{
+		what: "under the lock", file: notifySQL, in: queueTests, run: `TestWhoTakesItsWishBack`,
+		old: "        PERFORM pg_advisory_xact_lock_shared(1853292553, hashtext(:'schema'));\n", new: "",
+	},
+	{
+		what: "who takes the last wish back clears it", file: notifySQL, in: queueTests, run: `TestCommitsLookFor`,
+		old: "        PERFORM setval('sleepers'::regclass, 1, false);\n", new: "        NULL;\n",
+	},
+	{
+		what: "under the lock alone", file: notifySQL, in: queueTests, run: `TestAWishWaits|TestWhoTakesItsWishBack`,
+		old: "    PERFORM pg_advisory_xact_lock(1853292553, hashtext(:'schema'));\n", new: "",
+	},
+	{
+		what: "and looks again when it has it", file: notifySQL, in: queueTests, run: `TestWhoTakesItsWishBack`,
+		old: "    -- Lock in one statement, look in the next.\n    IF NOT EXISTS (SELECT FROM workers w WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '1 minute') THEN", new: "    IF true THEN",
+	},
+	{
+		what: "but not by an old snapshot", file: notifySQL, in: queueTests, run: `TestAnOldSnapshotClears`,
+		old: "       OR current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') -- an old snapshot may not see a wish\n", new: "",
+	},
+	{
+		what: "a beat says a wish anew", file: notifySQL, in: queueTests, run: `TestAWishThatWasTakenBack|TestCommitsLookFor`,
+		old: "AFTER INSERT OR UPDATE OF wants_notify, last_beat ON", new: "AFTER INSERT OR UPDATE OF wants_notify ON",
 	},
 	{
 		what: "no look at an old snapshot", file: notifySQL, run: `TestNoWakeUp`, all: true,

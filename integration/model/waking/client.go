@@ -82,6 +82,8 @@ func (m *Model) tryBarrier(s *State, i int, to func(step, label, func(*State, *c
 			c.early = after == open
 			c.notifies = !pr.OldSnapshotLooks || c.saw
 		})
+	case pr.AsksBeforeBarrier && !s.clients[i].snapped:
+		to(trigger, asksFirst, func(t *State, c *client) { c.snapped, c.saw = true, !t.nobody })
 	case pr.CommitsLookFirst && !s.clients[i].snapped:
 		to(trigger, snapshotFirst, func(t *State, c *client) { c.snapped, c.saw = true, t.wishes() })
 	case m.waits(s, i):
@@ -101,8 +103,11 @@ func (m *Model) lookForWishes(s *State, i int, to func(step, label, func(*State,
 	if m.Scenario.Clients[i] == Immediate || m.Protocol.TriggersRunAtOnce {
 		after = open
 	}
-	wished := s.wishes()
-	if m.Protocol.CommitsLookFirst {
+	wished := s.wishes() && !s.nobody
+	switch {
+	case m.Protocol.AsksBeforeBarrier:
+		wished = s.wishes() && s.clients[i].saw
+	case m.Protocol.CommitsLookFirst:
 		wished = s.clients[i].saw
 	}
 	l := seesNoWish

@@ -25,6 +25,7 @@ type Scenario struct {
 	Deaths  int  // so many workers die, in the middle of a reservation or not
 	Cuts    int  // so many listening connections, or sessions of seats, break
 	Frozen  bool // one more worker has frozen on a seat, for ever
+	Fails   int  // so many statements that take a wish back fail at their commit
 	Lost    bool // a worker may lose the answer to its statement, which is carried out some time later
 }
 
@@ -43,6 +44,11 @@ type Protocol struct {
 	MissedBarrierTrusted  bool // sleeps, though somebody kept it from the barrier
 	SleepsThoughLocked    bool // something is due, but somebody has its row
 	StaysArmed            bool // when it takes its wish back
+	WishSetsNothing       bool // a wish does not say that somebody may sleep
+	WishTakesNoLock       bool // it says so without the lock
+	ClearsWithoutLock     bool // who takes the last wish back says that nobody sleeps, without the lock
+	ClearsWithoutLook     bool // without a look once it has the lock
+	AsksBeforeBarrier     bool // a commit asks whether anybody sleeps before it has the barrier
 	LooksBeforeListening  bool // when it is connected again
 	ReconnectLooksNotOnce bool // no look at all when it is connected again
 
@@ -63,7 +69,7 @@ type Model struct {
 
 // Start has every worker awake and every client idle.
 func (m *Model) Start() []State {
-	s := State{deaths: uint8(m.Scenario.Deaths), cuts: uint8(m.Scenario.Cuts)}
+	s := State{deaths: uint8(m.Scenario.Deaths), cuts: uint8(m.Scenario.Cuts), fails: uint8(m.Scenario.Fails)}
 	for i := range s.workers {
 		w := &s.workers[i]
 		switch {

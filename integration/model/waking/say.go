@@ -47,9 +47,21 @@ const (
 	letsGo
 	tells
 	saysNothing
+	maySleep
+	asksToClear
+	clears
+	leavesIt
+	fails
+	asksFirst
 )
 
 var said = map[label]string{
+	maySleep:       "says that somebody may sleep, and is about to commit its wish",
+	asksToClear:    "is about to say that nobody sleeps",
+	clears:         "says that nobody sleeps, and is about to commit that it wants to be told nothing",
+	leavesIt:       "sees that another one wants to be told, and is about to commit that it does not",
+	fails:          "fails to commit that it wants to be told nothing",
+	asksFirst:      "asks whether anybody may sleep",
 	takes:          "commits its reservation",
 	takesBusy:      "commits its reservation and is busy: it is about to take its wish back",
 	stopsWishing:   "has taken its wish back",

@@ -46,6 +46,7 @@ type worker struct {
 	late  bool  // a statement that takes the wish back is under way, and nobody waits for its answer
 	bell  bool  // rung, and not looked since
 	job   uint8 // the client whose job it has locked, plus one
+	note  note  // how far the statement is that says its wish, or takes it back
 	line  line
 
 	// Where there are seats:
@@ -53,6 +54,17 @@ type worker struct {
 	seat    uint8 // it has, or with queued waits for; from 1
 	forgets bool  // with RisesAndForgets: it has risen since its last look
 }
+
+// note is where a statement stands that changes a wish, with regard to "sleepers".
+type note uint8
+
+const (
+	quiet    note = iota
+	setting       // holds the lock shared, and has set it; not committed
+	clearing      // about to have the lock alone
+	cleared       // has it, and has looked whether it may clear; not committed
+	noLock        // set or cleared without the lock, not committed
+)
 
 // step is where a client stands.
 type step uint8
@@ -94,6 +106,29 @@ type State struct {
 	jobs    [maxClients]job
 	deaths  uint8 // that may still happen
 	cuts    uint8 // of a listening connection, or of a seat's session
+	fails   uint8 // statements that take a wish back and fail at their commit
+	nobody  bool  // "sleepers" says that nobody sleeps
+}
+
+// others says whether another worker wishes to be told, as committed.
+func (s *State) others(i int) bool {
+	for k := range s.workers {
+		if k != i && s.workers[k].wish {
+			return true
+		}
+	}
+	return false
+}
+
+// noted says whether another worker holds the lock of "sleepers": at all, or alone.
+func (s *State) noted(i int) (held, alone bool) {
+	for k := range s.workers {
+		if k != i {
+			n := s.workers[k].note
+			held, alone = held || n == setting || n == cleared, alone || n == cleared
+		}
+	}
+	return held, alone
 }
 
 func (s *State) wishes() bool {

@@ -15,6 +15,10 @@ func (m *Model) worker(s *State, i int, emit func(*State, label)) {
 		return
 	}
 	m.mishaps(s, i, to)
+	if w.note != quiet && w.at != wishing {
+		m.takesBack(s, i, to)
+		return
+	}
 	switch w.at {
 	case awake:
 		m.look(s, w, to)
@@ -41,32 +45,29 @@ func (m *Model) worker(s *State, i int, emit func(*State, label)) {
 			to(full, rises, func(_ *State, w *worker) { w.sits, w.forgets = false, m.Protocol.RisesAndForgets })
 		}
 		if w.wants && !w.sits {
-			to(full, stopsWishing, func(_ *State, w *worker) { w.wants, w.armed, w.wish = false, false, false })
+			m.takesBack(s, i, to)
 		}
 	case resting:
-		to(asleep, stopsWishing, func(_ *State, w *worker) { w.wants, w.armed, w.wish = false, false, false })
+		m.takesBack(s, i, to)
 	case stopping:
-		forgets := func(w *worker) {
-			w.wants = false
-			w.armed = w.armed && m.Protocol.StaysArmed
-		}
-		to(awake, stopsWishing, func(_ *State, w *worker) {
-			forgets(w)
-			w.wish = false
-		})
+		m.takesBack(s, i, to)
 		if m.Scenario.Lost {
 			to(awake, losesAnswer, func(_ *State, w *worker) {
-				forgets(w)
+				m.forgets(w)
 				w.late = true
 			})
 		}
 	case wishing:
+		if w.note == quiet {
+			m.saysItMaySleep(s, i, to)
+			return
+		}
 		next := lining
 		if m.Protocol.WorkerTakesNoBarrier || m.Protocol.BarrierBeforeWish {
 			next = awake
 		}
 		to(next, wishes, func(_ *State, w *worker) {
-			w.wish, w.wants = true, true
+			w.wish, w.wants, w.note = true, true, quiet
 			w.armed = next == awake
 			if m.Protocol.NoLookAfterBarrier && w.armed {
 				w.at = asleep
@@ -92,6 +93,73 @@ func (m *Model) worker(s *State, i int, emit func(*State, label)) {
 		if w.bell {
 			to(awake, wakes, func(_ *State, w *worker) { w.bell = false })
 		}
+	}
+}
+
+// forgets is what a worker believes of its wish once it is taken back, or may be.
+func (m *Model) forgets(w *worker) {
+	w.wants = false
+	w.armed = w.armed && m.Protocol.StaysArmed
+}
+
+// saysItMaySleep is what a wish does before it is committed.
+func (m *Model) saysItMaySleep(s *State, i int, to func(rest, label, func(*State, *worker))) {
+	if _, alone := s.noted(i); alone && !m.Protocol.WishTakesNoLock {
+		return // it waits
+	}
+	to(wishing, maySleep, func(t *State, w *worker) {
+		t.nobody = t.nobody && m.Protocol.WishSetsNothing
+		w.note = setting
+		if m.Protocol.WishTakesNoLock {
+			w.note = noLock
+		}
+	})
+}
+
+// takesBack is the statement that takes a wish back. Who takes the last one back says that nobody sleeps.
+func (m *Model) takesBack(s *State, i int, to func(rest, label, func(*State, *worker))) {
+	w := &s.workers[i]
+	after := awake
+	switch w.at {
+	case full:
+		after = full
+	case resting:
+		after = asleep
+	}
+	ends := func() {
+		to(after, stopsWishing, func(_ *State, w *worker) {
+			m.forgets(w)
+			w.wish, w.note = false, quiet
+		})
+		if s.fails > 0 {
+			to(awake, fails, func(t *State, w *worker) {
+				t.fails--
+				m.forgets(w)
+				w.note = quiet
+			})
+		}
+	}
+	switch w.note {
+	case quiet:
+		switch {
+		case s.nobody || s.others(i):
+			ends()
+		case m.Protocol.ClearsWithoutLock:
+			to(w.at, clears, func(t *State, w *worker) { t.nobody, w.note = true, noLock })
+		default:
+			to(w.at, asksToClear, func(_ *State, w *worker) { w.note = clearing })
+		}
+	case clearing:
+		if held, _ := s.noted(i); held {
+			return // it waits
+		}
+		if s.others(i) && !m.Protocol.ClearsWithoutLook {
+			to(w.at, leavesIt, func(_ *State, w *worker) { w.note = cleared })
+		} else {
+			to(w.at, clears, func(t *State, w *worker) { t.nobody, w.note = true, cleared })
+		}
+	default:
+		ends()
 	}
 }
 
