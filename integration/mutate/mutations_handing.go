@@ -10,7 +10,7 @@ var handing = []mutation{
 	},
 	{
 		what: "with its owner's rights", file: notifySQL, in: "./docs/", run: `TestTheRoles`,
-		old: "LANGUAGE plpgsql SECURITY DEFINER", new: "LANGUAGE plpgsql",
+		old: "announce_work() RETURNS trigger\n    LANGUAGE plpgsql SECURITY DEFINER", new: "announce_work() RETURNS trigger\n    LANGUAGE plpgsql",
 	},
 	{
 		what: "and nobody else may use that trigger", file: notifySQL, in: "./docs/", run: `TestWhatRuns`,

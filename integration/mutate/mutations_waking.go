@@ -17,7 +17,7 @@ var waking = []mutation{
 		old: "        may_look := true;\n", new: "        may_look := true;\n    ELSIF current_setting('transaction_isolation') IN ('read committed', 'read uncommitted') THEN\n        RETURN NULL;\n",
 	},
 	{
-		what: "the look whether anybody wishes", file: notifySQL, run: `TestNobodyIsTold`,
+		what: "the look whether anybody wishes", file: notifySQL, in: queueTests, run: `TestCommitsLookFor`,
 		old: "    IF may_look THEN\n        IF NOT EXISTS (SELECT FROM workers w WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '1 minute') THEN", new: "    IF may_look THEN\n        IF false THEN",
 	},
 	{
@@ -66,7 +66,7 @@ var waking = []mutation{
 	},
 	{
 		what: "the announcement of a new job", file: notifySQL, run: `TestNoWakeUp`,
-		old: "    FOR EACH ROW EXECUTE FUNCTION", new: "    FOR EACH ROW WHEN (false) EXECUTE FUNCTION",
+		old: "    FOR EACH ROW EXECUTE FUNCTION :\"schema\".announce_work", new: "    FOR EACH ROW WHEN (false) EXECUTE FUNCTION :\"schema\".announce_work",
 	},
 	{
 		what: "the announcement of a job that is due earlier", file: notifySQL, run: `TestNoWakeUp`,

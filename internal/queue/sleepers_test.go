@@ -51,6 +51,9 @@ func TestCommitsLookForSleepersOnlyWhileThereMayBeOne(t *testing.T) {
 	const wants, stops = `UPDATE notifyworker.workers SET wants_notify = true WHERE id = $1`, `UPDATE notifyworker.workers SET wants_notify = false WHERE id = $1`
 	tb := newTable(t)
 	tb.wantMayBe(true) // before any worker has said anything
+	if tb.tells() {
+		t.Error("a commit tells somebody though nobody is there")
+	}
 	tb = sleeping(t, map[string]bool{workerA: true, workerB: true})
 	tb.wantMayBe(true)
 	tb.exec(stops, workerA)
