@@ -16,8 +16,8 @@ func TestWhatRunsWithItsOwnersRightsIsNobodyElsesToCall(t *testing.T) {
 	err := conn.QueryRow(t.Context(), `SELECT array_agg(proname::text), coalesce(array_agg(proname::text) FILTER (WHERE proacl IS NULL
 			OR EXISTS (SELECT FROM aclexplode(proacl) a WHERE a.grantee <> proowner) OR proconfig IS NULL OR NOT 'search_path=notifyworker, pg_temp' = ANY (proconfig)), '{}')
 		FROM pg_proc WHERE pronamespace = 'notifyworker'::regnamespace AND prosecdef`).Scan(&all, &loose)
-	if err != nil || len(all) != 2 || len(loose) > 0 {
-		t.Errorf("with their owner's rights run %v, want announce_work and note_sleepers alone; loose are %v, %v", all, loose, err)
+	if err != nil || len(all) != 3 || len(loose) > 0 {
+		t.Errorf("with their owner's rights run %v, want announce_work, nobody_sleeps and note_sleeper alone; loose are %v, %v", all, loose, err)
 	}
 }
 

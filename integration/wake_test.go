@@ -141,8 +141,31 @@ func (b *bedroom) prepare(ctx context.Context, setup string, workers ...*sleeper
 			return err
 		}
 	}
+	var sure bool // commits don't look in workers
+	if _, err := b.Observer.Exec(ctx, `SELECT notifyworker.nobody_sleeps()`); err != nil {
+		return err
+	}
+	if err := b.Observer.QueryRow(ctx, `SELECT pg_sequence_last_value('notifyworker.no_sleepers') IS NOT NULL`).Scan(&sure); err != nil || !sure {
+		return fmt.Errorf("it is not said that nobody sleeps (%w)", err)
+	}
 	_, err := b.heard(ctx) // what the setup itself has sent
 	return err
+}
+
+// riser is a worker that takes its wish back, and says that nobody sleeps; it looks for nothing.
+func riser(id string) schedule.Session {
+	s := schedule.Session{Name: "riser"}
+	for _, sql := range []string{
+		`UPDATE notifyworker.workers SET wants_notify = true WHERE id = '` + id + `'`,
+		`UPDATE notifyworker.workers SET wants_notify = false WHERE id = '` + id + `'`,
+		`SELECT notifyworker.nobody_sleeps()`,
+	} {
+		s.Steps = append(s.Steps, schedule.Step{Name: sql, Do: func(ctx context.Context, c *pgx.Conn) error {
+			_, err := c.Exec(ctx, sql)
+			return err
+		}})
+	}
+	return s
 }
 
 // A worker that falls asleep while a client commits finds the work or is told of it, in every order; the client never waits.
@@ -150,24 +173,32 @@ func TestNoWakeUpIsLostInAnyOrder(t *testing.T) {
 	for _, k := range committers {
 		t.Run("one worker, a client "+k.name, func(t *testing.T) {
 			t.Parallel()
-			everyNight(t, k, workerID)
+			everyNight(t, k, nil, workerID)
 		})
 	}
+	t.Run("one worker, a client, another worker rises", func(t *testing.T) {
+		t.Parallel()
+		rises := riser("bbbbbbbb-0000-4000-8000-000000000002")
+		everyNight(t, committers[2], &rises, workerID)
+	})
 	t.Run("two workers, a client", func(t *testing.T) {
 		t.Parallel()
 		if testing.Short() {
 			return // 1,680 orders
 		}
-		everyNight(t, committers[3], workerID, "bbbbbbbb-0000-4000-8000-000000000002")
+		everyNight(t, committers[3], nil, workerID, "bbbbbbbb-0000-4000-8000-000000000002")
 	})
 }
 
-func everyNight(t *testing.T, k committer, ids ...string) {
-	b := newBedroom(t, 1+len(ids))
+func everyNight(t *testing.T, k committer, rises *schedule.Session, ids ...string) {
 	counts, played := []int{len(k.steps) + 1}, 0
 	for range ids {
 		counts = append(counts, 3)
 	}
+	if rises != nil {
+		counts = append(counts, len(rises.Steps))
+	}
+	b := newBedroom(t, len(counts))
 	for order := range schedule.Orders(counts...) {
 		if *onlyOrder != "" && order.String() != *onlyOrder {
 			continue
@@ -178,6 +209,9 @@ func everyNight(t *testing.T, k committer, ids ...string) {
 			w := &sleeper{id: id}
 			workers = append(workers, w)
 			sessions = append(sessions, w.session())
+		}
+		if rises != nil {
+			sessions = append(sessions, *rises)
 		}
 		if err := b.prepare(t.Context(), k.setup, workers...); err != nil {
 			t.Fatal(err)

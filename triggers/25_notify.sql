@@ -3,8 +3,8 @@
 -- A commit that notifies takes a lock that serialises all notifying commits of the server, so a busy fleet must not cause
 -- any. A worker with nothing to do sets workers.wants_notify and commits; takes the barrier exclusively for a moment, so
 -- that every commit that may not have seen its wish is over; looks once more; and only then sleeps. A commit takes the
--- barrier shared, looks whether anybody wants to be told, and notifies or not; it holds the barrier to its end. While nobody
--- does, it looks at "sleepers" alone.
+-- barrier shared, looks whether anybody wants to be told, and notifies or not; it holds the barrier to its end. While it is
+-- certain that nobody does, it looks at no_sleepers alone.
 -- A commit never waits for the barrier: not getting it means that a worker is falling asleep right now, so it notifies.
 
 -- channel: where this schema's workers listen: its name, which like every channel has at most 63 bytes.
@@ -58,7 +58,7 @@ BEGIN
        AND pg_try_advisory_xact_lock_shared(1853292547, hashtext(:'schema')) THEN
         -- Lock in one statement, look in the next: it is younger than the lock. First at what needs no query, before all else:
         -- this is on the way of each enqueue beside a busy fleet.
-        IF pg_sequence_last_value('sleepers'::regclass) IS NULL THEN
+        IF pg_sequence_last_value('no_sleepers'::regclass) IS NOT NULL THEN
             RETURN NULL;
         END IF;
         may_look := true;
@@ -102,42 +102,46 @@ CREATE CONSTRAINT TRIGGER job_additions_announce AFTER INSERT OR UPDATE OF marke
     FOR EACH ROW WHEN (NEW.marked)
     EXECUTE FUNCTION :"schema".announce_work();
 
--- note_sleepers: whoever wants to be told, or says so anew by a beat, sets "sleepers"; who takes it back clears it if it was the last one
--- that is alive. So what says "nobody" is right, and what says "somebody" is looked at. A sequence is written at once and stays so when the
--- transaction fails: set, it says too much; cleared, it leaves out nobody but one whose wish was just taken back in vain, who knows
--- that (and says it anew by its next beat).
---
--- Set under the lock shared, cleared under it alone, and held to the commit: whoever clears it sees all wishes that were set
--- before, and those that come set it afterwards. Neither waits longer than for such a statement's commit.
--- locks: sleepers (shared to set, exclusive to clear), after its own row
-CREATE OR REPLACE FUNCTION :"schema".note_sleepers() RETURNS trigger
+-- note_sleeper: whoever wants to be told, or says so anew by a beat, says that somebody may sleep. Before the wish is committed, and under a lock
+-- that is held to the commit: so nobody_sleeps, which can't see it yet, doesn't say the contrary afterwards. When the transaction fails, it
+-- has said too much, and commits look in vain.
+-- locks: sleepers (shared; waits for nobody_sleeps, which waits for nobody), after the worker's row
+CREATE OR REPLACE FUNCTION :"schema".note_sleeper() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = :"schema", pg_temp AS $$
 BEGIN
-    IF NEW.wants_notify THEN
-        PERFORM pg_advisory_xact_lock_shared(1853292553, hashtext(:'schema'));
-        IF pg_sequence_last_value('sleepers'::regclass) IS NULL THEN
-            PERFORM setval('sleepers'::regclass, 1);
-        END IF;
-        RETURN NULL;
-    END IF;
-    IF pg_sequence_last_value('sleepers'::regclass) IS NULL
-       OR current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') -- an old snapshot may not see a wish
-       OR EXISTS (SELECT FROM workers w WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '1 minute') THEN
-        RETURN NULL;
-    END IF;
-    PERFORM pg_advisory_xact_lock(1853292553, hashtext(:'schema'));
-    -- Lock in one statement, look in the next.
-    IF NOT EXISTS (SELECT FROM workers w WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '1 minute') THEN
-        PERFORM setval('sleepers'::regclass, 1, false);
+    PERFORM pg_advisory_xact_lock_shared(1853292553, hashtext(:'schema'));
+    IF pg_sequence_last_value('no_sleepers'::regclass) IS NOT NULL THEN
+        PERFORM setval('no_sleepers'::regclass, 1, false);
     END IF;
     RETURN NULL;
 END $$;
-REVOKE ALL ON FUNCTION :"schema".note_sleepers FROM PUBLIC;
-COMMENT ON FUNCTION :"schema".note_sleepers IS 'Trigger: keeps whether anybody may sleep, for commits to ask without a query.';
+REVOKE ALL ON FUNCTION :"schema".note_sleeper FROM PUBLIC;
+COMMENT ON FUNCTION :"schema".note_sleeper IS 'Trigger: says that a worker may sleep, so that commits look which one.';
 
-DROP TRIGGER IF EXISTS workers_note_sleepers ON :"schema".workers;
-CREATE TRIGGER workers_note_sleepers AFTER INSERT OR UPDATE OF wants_notify, last_beat ON :"schema".workers
-    FOR EACH ROW EXECUTE FUNCTION :"schema".note_sleepers();
+DROP TRIGGER IF EXISTS workers_note_sleeper ON :"schema".workers;
+CREATE TRIGGER workers_note_sleeper AFTER INSERT OR UPDATE OF wants_notify, last_beat ON :"schema".workers
+    FOR EACH ROW WHEN (NEW.wants_notify)
+    EXECUTE FUNCTION :"schema".note_sleeper();
+
+-- nobody_sleeps: says so for commits to know, unless a live worker wants to be told, or is about to. A worker calls it when it has taken its wish back
+-- and committed that; a call in a transaction that has written something does nothing, since what it sees of itself may be undone.
+-- Whoever can't have the lock leaves it to the next one: that somebody may sleep is never wrong.
+-- locks: sleepers (tried)
+CREATE OR REPLACE FUNCTION :"schema".nobody_sleeps() RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = :"schema", pg_temp AS $$
+BEGIN
+    IF pg_sequence_last_value('no_sleepers'::regclass) IS NOT NULL OR pg_current_xact_id_if_assigned() IS NOT NULL
+       OR current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted')
+       OR NOT pg_try_advisory_xact_lock(1853292553, hashtext(:'schema')) THEN
+        RETURN;
+    END IF;
+    -- Lock in one statement, look in the next: what was said before is committed, and what comes is said afterwards.
+    IF NOT EXISTS (SELECT FROM workers w WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '1 minute') THEN
+        PERFORM setval('no_sleepers'::regclass, 1);
+    END IF;
+END $$;
+REVOKE ALL ON FUNCTION :"schema".nobody_sleeps FROM PUBLIC;
+COMMENT ON FUNCTION :"schema".nobody_sleeps IS 'For workers: says that nobody wants to be told, if that is so.';
 
 -- barrier: true once every commit that may have missed this worker's wish to be told is over. False when one of them takes
 -- longer than the timeout: somebody ran the deferred triggers early (SET CONSTRAINTS … IMMEDIATE) and keeps the

@@ -21,32 +21,36 @@ var waking = []mutation{
 		old: "    IF may_look THEN\n        IF NOT EXISTS (SELECT FROM workers w WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '1 minute') THEN", new: "    IF may_look THEN\n        IF false THEN",
 	},
 	{
-		what: "who wishes sets \"sleepers\"", file: notifySQL, run: `TestNoWakeUp`,
-		old: "            PERFORM setval('sleepers'::regclass, 1);\n", new: "            NULL;\n",
+		what: "who wishes says that somebody may sleep", file: notifySQL, run: `TestNoWakeUp`,
+		old: "        PERFORM setval('no_sleepers'::regclass, 1, false);\n", new: "        NULL;\n",
 	},
 	{
-		what: "under the lock", file: notifySQL, in: queueTests, run: `TestWhoTakesItsWishBack`,
-		old: "        PERFORM pg_advisory_xact_lock_shared(1853292553, hashtext(:'schema'));\n", new: "",
+		what: "and keeps others from saying the contrary", file: notifySQL, in: queueTests, run: `TestNobodySays|TestAWishWaits`,
+		old: "    PERFORM pg_advisory_xact_lock_shared(1853292553, hashtext(:'schema'));\n", new: "",
 	},
 	{
-		what: "who takes the last wish back clears it", file: notifySQL, in: queueTests, run: `TestCommitsLookFor`,
-		old: "        PERFORM setval('sleepers'::regclass, 1, false);\n", new: "        NULL;\n",
-	},
-	{
-		what: "under the lock alone", file: notifySQL, in: queueTests, run: `TestAWishWaits|TestWhoTakesItsWishBack`,
-		old: "    PERFORM pg_advisory_xact_lock(1853292553, hashtext(:'schema'));\n", new: "",
-	},
-	{
-		what: "and looks again when it has it", file: notifySQL, in: queueTests, run: `TestWhoTakesItsWishBack`,
-		old: "    -- Lock in one statement, look in the next.\n    IF NOT EXISTS (SELECT FROM workers w WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '1 minute') THEN", new: "    IF true THEN",
-	},
-	{
-		what: "but not by an old snapshot", file: notifySQL, in: queueTests, run: `TestAnOldSnapshotClears`,
-		old: "       OR current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') -- an old snapshot may not see a wish\n", new: "",
-	},
-	{
-		what: "a beat says a wish anew", file: notifySQL, in: queueTests, run: `TestAWishThatWasTakenBack|TestCommitsLookFor`,
+		what: "a beat says a wish anew", file: notifySQL, in: queueTests, run: `TestCommitsLookFor`,
 		old: "AFTER INSERT OR UPDATE OF wants_notify, last_beat ON", new: "AFTER INSERT OR UPDATE OF wants_notify ON",
+	},
+	{
+		what: "who has taken its wish back says that nobody sleeps", file: notifySQL, in: queueTests, run: `TestCommitsLookFor`,
+		old: "        PERFORM setval('no_sleepers'::regclass, 1);\n", new: "        NULL;\n",
+	},
+	{
+		what: "under the lock alone", file: notifySQL, in: queueTests, run: `TestNobodySays|TestAWishWaits`,
+		old: "\n       OR NOT pg_try_advisory_xact_lock(1853292553, hashtext(:'schema')) THEN", new: " THEN",
+	},
+	{
+		what: "after a look", file: notifySQL, in: queueTests, run: `TestCommitsLookFor`,
+		old: "    -- Lock in one statement, look in the next: what was said before is committed, and what comes is said afterwards.\n    IF NOT EXISTS (SELECT FROM workers w WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '1 minute') THEN", new: "    IF true THEN",
+	},
+	{
+		what: "not by an old snapshot", file: notifySQL, in: queueTests, run: `TestWhoCannotKnow`,
+		old: "\n       OR current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted')", new: "",
+	},
+	{
+		what: "nor by what may be undone", file: notifySQL, in: queueTests, run: `TestWhoCannotKnow`,
+		old: " OR pg_current_xact_id_if_assigned() IS NOT NULL", new: "",
 	},
 	{
 		what: "no look at an old snapshot", file: notifySQL, run: `TestNoWakeUp`, all: true,

@@ -28,8 +28,8 @@ func BenchmarkAnnounce(b *testing.B) {
 		{"does nothing, with its owner's rights", trigger + `nothing_as_owner()`},
 		{"tries a lock", trigger + `locks_as_owner()`},
 		{"tries a lock, looks in workers", trigger + `locks_and_queries()`},
-		{"as it is, nobody sleeps", trigger + `notifyworker.announce_work(); SELECT setval('notifyworker.sleepers', 1, false)`},
-		{"as it is, somebody may", trigger + `notifyworker.announce_work(); SELECT setval('notifyworker.sleepers', 1)`},
+		{"as it is, nobody sleeps", trigger + `notifyworker.announce_work(); SELECT setval('notifyworker.no_sleepers', 1)`},
+		{"as it is, somebody may", trigger + `notifyworker.announce_work(); SELECT setval('notifyworker.no_sleepers', 1, false)`},
 	}
 	conn := tb.conn()
 	if _, err := conn.Exec(b.Context(), `SET synchronous_commit = off`); err != nil {

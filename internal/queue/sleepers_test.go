@@ -4,8 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"notifyworker/internal/queue"
 )
 
@@ -28,7 +26,22 @@ func sleeping(t *testing.T, wants map[string]bool) table {
 // mayBe says whether commits have to look who wants to be told.
 func (tb table) mayBe() bool {
 	tb.t.Helper()
-	return value[bool](tb, `SELECT pg_sequence_last_value('notifyworker.sleepers') IS NOT NULL`)
+	return value[bool](tb, `SELECT pg_sequence_last_value('notifyworker.no_sleepers') IS NULL`)
+}
+
+// stops takes a worker's wish back, as its process does.
+func (tb table) stops(id string) {
+	tb.t.Helper()
+	tb.exec(`UPDATE notifyworker.workers SET wants_notify = false WHERE id = $1`, id)
+	tb.nobody()
+}
+
+// nobody lets commits know that nobody sleeps, if that is so.
+func (tb table) nobody() {
+	tb.t.Helper()
+	if err := tb.NobodySleeps(context.Background()); err != nil {
+		tb.t.Fatal(err)
+	}
 }
 
 // wantMayBe wants commits to look who wants to be told, or not.
@@ -48,94 +61,97 @@ func (tb table) tells() bool {
 }
 
 func TestCommitsLookForSleepersOnlyWhileThereMayBeOne(t *testing.T) {
-	const wants, stops = `UPDATE notifyworker.workers SET wants_notify = true WHERE id = $1`, `UPDATE notifyworker.workers SET wants_notify = false WHERE id = $1`
 	tb := newTable(t)
 	tb.wantMayBe(true) // before any worker has said anything
 	if tb.tells() {
 		t.Error("a commit tells somebody though nobody is there")
 	}
 	tb = sleeping(t, map[string]bool{workerA: true, workerB: true})
+	tb.nobody()
 	tb.wantMayBe(true)
-	tb.exec(stops, workerA)
+	tb.stops(workerA)
 	tb.wantMayBe(true)
 	if !tb.tells() {
 		t.Error("a commit tells nobody though one sleeps")
 	}
-	tb.exec(stops, workerB)
+	tb.stops(workerB)
 	tb.wantMayBe(false)
 	if tb.tells() {
 		t.Error("a commit tells somebody though nobody wants it")
 	}
-	tb.exec(wants, workerA)
+	tb.exec(`UPDATE notifyworker.workers SET wants_notify = true WHERE id = $1`, workerA)
 	tb.wantMayBe(true)
 	if !tb.tells() {
 		t.Error("a commit tells nobody though one sleeps again")
 	}
 	// Who has fallen silent counts for nothing, until it says that it lives.
 	tb.exec(`UPDATE notifyworker.workers SET last_beat = clock_timestamp() - interval '61 s' WHERE id = $1`, workerA)
-	tb.exec(`UPDATE notifyworker.workers SET last_beat = clock_timestamp() WHERE id = $1`, workerB)
+	tb.nobody()
 	tb.wantMayBe(false)
 	if _, err := tb.Beat(t.Context(), queue.Sign{}); err != nil { // workerA's
 		t.Fatal(err)
 	}
 	tb.wantMayBe(true)
-	// So it heals, whatever has been done by hand.
-	tb.exec(`SELECT setval('notifyworker.sleepers', 1, false)`)
+	if !tb.tells() {
+		t.Error("a commit tells nobody though one that sleeps lives again")
+	}
+	// So it heals, too, what has been done by hand.
+	tb.exec(`SELECT setval('notifyworker.no_sleepers', 7)`)
 	if _, err := tb.Beat(t.Context(), queue.Sign{}); err != nil {
 		t.Fatal(err)
 	}
 	tb.wantMayBe(true)
-	tb.exec(stops, workerA)
-	tb.exec(`SELECT setval('notifyworker.sleepers', 1)`)
-	tb.exec(`UPDATE notifyworker.workers SET last_beat = clock_timestamp() WHERE id = $1`, workerA)
+	// And what says nothing is looked after.
+	tb.stops(workerA)
 	tb.wantMayBe(false)
+	tb.exec(`ALTER SEQUENCE notifyworker.no_sleepers RESTART`)
+	tb.wantMayBe(true)
 }
 
-// A wish that is not committed yet is no wish that others can see, and yet nobody may say that there is none.
-func TestWhoTakesItsWishBackWaitsForAWishUnderWay(t *testing.T) {
+// A wish that is not committed yet can't be seen by others, and yet nobody says that there is none.
+func TestNobodySaysThatNobodySleepsWhileAWishIsUnderWay(t *testing.T) {
 	for _, ends := range []struct {
 		with string
 		may  bool
 	}{{"COMMIT", true}, {"ROLLBACK", false}} {
 		t.Run(ends.with, func(t *testing.T) {
 			tb := sleeping(t, map[string]bool{workerA: true, workerB: false})
+			tb.stops(workerA)
+			tb.wantMayBe(false)
 			wish := tb.conn()
-			run := func(conn *pgx.Conn, sql string) {
+			run := func(sql string) {
 				t.Helper()
-				if _, err := conn.Exec(context.Background(), sql); err != nil {
+				if _, err := wish.Exec(context.Background(), sql); err != nil {
 					t.Fatal(err)
 				}
 			}
-			run(wish, `BEGIN; UPDATE notifyworker.workers SET wants_notify = true WHERE id = '`+workerB+`'`)
-			done := make(chan error, 1)
-			go func() {
-				_, err := tb.WantNotify(context.Background(), false, false)
-				done <- err
-			}()
-			tb.waitsFor(sleepersLock, done)
-			run(wish, ends.with)
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
+			run(`BEGIN; UPDATE notifyworker.workers SET wants_notify = true WHERE id = '` + workerB + `'`)
+			tb.wantMayBe(true) // at once: the commits that begin from now on look
+			tb.nobody()        // and doesn't wait
+			tb.wantMayBe(true)
+			run(ends.with)
+			tb.nobody()
 			tb.wantMayBe(ends.may)
 		})
 	}
 }
 
-// Likewise the other way round: a wish that comes while somebody clears it is set afterwards.
-func TestAWishWaitsForWhoTakesTheLastOneBack(t *testing.T) {
+// A wish that comes while somebody says that nobody sleeps is said afterwards.
+func TestAWishWaitsForWhoSaysThatNobodySleeps(t *testing.T) {
 	tb := sleeping(t, map[string]bool{workerA: true, workerB: false})
-	back := tb.conn()
-	if _, err := back.Exec(t.Context(), `BEGIN; UPDATE notifyworker.workers SET wants_notify = false WHERE id = '`+workerA+`'`); err != nil {
+	tb.exec(`UPDATE notifyworker.workers SET wants_notify = false`)
+	says := tb.conn()
+	if _, err := says.Exec(t.Context(), `BEGIN; SELECT notifyworker.nobody_sleeps()`); err != nil {
 		t.Fatal(err)
 	}
+	tb.wantMayBe(false)
 	done := make(chan error, 1)
 	go func() {
 		_, err := tb.pool.Exec(context.Background(), `UPDATE notifyworker.workers SET wants_notify = true WHERE id = $1`, workerB)
 		done <- err
 	}()
 	tb.waitsFor(sleepersLock, done)
-	if _, err := back.Exec(t.Context(), `COMMIT`); err != nil {
+	if _, err := says.Exec(t.Context(), `COMMIT`); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {
@@ -144,28 +160,18 @@ func TestAWishWaitsForWhoTakesTheLastOneBack(t *testing.T) {
 	tb.wantMayBe(true)
 }
 
-// A snapshot from before the lock would not see a wish that was committed meanwhile.
-func TestAnOldSnapshotClearsNoWish(t *testing.T) {
-	for _, level := range []string{"REPEATABLE READ", "SERIALIZABLE"} {
-		tb := sleeping(t, map[string]bool{workerA: true, workerB: false})
-		back := tb.conn()
-		if _, err := back.Exec(t.Context(), `BEGIN ISOLATION LEVEL `+level+`; SELECT FROM notifyworker.workers`); err != nil {
-			t.Fatal(err)
-		}
-		tb.exec(`UPDATE notifyworker.workers SET wants_notify = true WHERE id = $1`, workerB)
-		if _, err := back.Exec(t.Context(), `UPDATE notifyworker.workers SET wants_notify = false WHERE id = '`+workerA+`'; COMMIT`); err != nil {
-			t.Fatal(err)
-		}
-		tb.wantMayBe(true)
+// What a transaction has written may be undone, and what an old snapshot does not see may have been committed.
+func TestWhoCannotKnowDoesNotSayThatNobodySleeps(t *testing.T) {
+	for name, sql := range map[string]string{
+		"it took the wish back itself": `BEGIN; UPDATE notifyworker.workers SET wants_notify = false; SELECT notifyworker.nobody_sleeps(); ROLLBACK`,
+		"it has written something":     `BEGIN; UPDATE notifyworker.workers SET busy = 1; SELECT notifyworker.nobody_sleeps(); COMMIT`,
+		"repeatable read":              `BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT notifyworker.nobody_sleeps(); COMMIT`,
+		"serializable":                 `BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT notifyworker.nobody_sleeps(); COMMIT`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			tb := sleeping(t, map[string]bool{workerA: name == "it took the wish back itself"})
+			tb.exec(sql)
+			tb.wantMayBe(true)
+		})
 	}
-}
-
-// The sequence keeps what a transaction has done to it that fails; a wish that stays is said anew by the next beat.
-func TestAWishThatWasTakenBackInVainIsSaidByTheNextBeat(t *testing.T) {
-	tb := sleeping(t, map[string]bool{workerA: true})
-	tb.exec(`BEGIN; UPDATE notifyworker.workers SET wants_notify = false; ROLLBACK`)
-	if _, err := tb.Beat(t.Context(), queue.Sign{}); err != nil {
-		t.Fatal(err)
-	}
-	tb.wantMayBe(true)
 }

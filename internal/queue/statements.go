@@ -14,6 +14,7 @@ var files embed.FS
 // statements are the texts of sql/, rendered for one schema.
 type statements struct {
 	reserve, requeue, sweep, barrier string
+	nobodySleeps                     string
 	complete, held, progress, extend string
 	expired                          string
 
@@ -33,6 +34,8 @@ func newStatements(schema string) (statements, error) {
 		requeue: call("requeue($1, $2, $3::text::uuid, $4, $5::text::jsonb, $6, $7)"),
 		sweep:   call("sweep()"),
 		barrier: call("barrier($1)"),
+
+		nobodySleeps: call("nobody_sleeps()"),
 
 		complete: call("complete($1, $2::text[]::uuid[], $3, $4::text[]::jsonb[])"),
 		held:     call("held($1, $2::text[]::uuid[])"),

@@ -75,6 +75,17 @@ func (s *Store) WantNotify(ctx context.Context, want, handed bool) (refused, err
 	return refused, s.one("want notify", tag.RowsAffected(), err)
 }
 
+// NobodySleeps lets commits know that no worker wants to be told of jobs, if that is so: then they need not look. It is to be called when
+// this process has taken back that it does.
+func (s *Store) NobodySleeps(ctx context.Context) error {
+	ctx, done := s.bound(ctx)
+	defer done()
+	if _, err := s.cfg.DB.Exec(ctx, s.sql.nobodySleeps); err != nil {
+		return fmt.Errorf("say that nobody sleeps: %w", err)
+	}
+	return nil
+}
+
 func (s *Store) one(what string, rows int64, err error) error {
 	if err == nil && rows == 0 {
 		err = ErrUnregistered

@@ -536,6 +536,8 @@ func (f *fakeStore) wanting(id string) {
 	f.wantingIDs = append(f.wantingIDs, id)
 }
 
+func (f *fakeStore) NobodySleeps(ctx context.Context) error { return f.call(ctx, "NobodySleeps") }
+
 func (f *fakeStore) WantNotify(ctx context.Context, wants, handed bool) (refused, err error) {
 	if err := f.call(ctx, "WantNotify"); err != nil {
 		return nil, err

@@ -198,6 +198,25 @@ func TestAWorkerIsBusyAtOnceWhenCommitsQueueUpToHandItTheirJobs(t *testing.T) {
 	})
 }
 
+func TestManyCommitsCountBesideJobsThatWereHandedOver(t *testing.T) {
+	now := time.Now()
+	sure := sleepiness{pace: usualPace(), hands: true, taken: manyHanded, wakesFrom: now.Add(-busyWithin)}
+	for name, doubt := range map[string]func(*sleepiness){
+		"it is handed nothing":   func(q *sleepiness) { q.hands = false },
+		"too few were":           func(q *sleepiness) { q.taken-- },
+		"that was a while ago":   func(q *sleepiness) { q.wakesFrom = now.Add(-busyWithin - 1) },
+		"it was not worth it":    func(q *sleepiness) { q.noMany = now.Add(1) },
+		"nothing speaks against": func(*sleepiness) {},
+	} {
+		q := sure
+		doubt(&q)
+		q.toldOfMany(now)
+		if q.often() != (name == "nothing speaks against") {
+			t.Errorf("%s: busy %v", name, q.often())
+		}
+	}
+}
+
 // A burst that is over when the worker has risen was not worth it; neither is the next one.
 func TestBurstsMakeNoWorkerRiseAndFallAsleepForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -78,6 +78,11 @@ func (r *reserving) takeBack() (ok bool) {
 		return false
 	}
 	r.quiet.told = false
+	ctx, done := r.statement(r.stop, r.end)
+	defer done()
+	if err := r.store.NobodySleeps(ctx); err != nil {
+		r.log.Debug().Err(err).Msg("it could not be said that nobody sleeps: commits look for sleepers in vain")
+	}
 	return true
 }
 

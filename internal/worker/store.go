@@ -30,6 +30,8 @@ type Store interface {
 	Beat(ctx context.Context, b queue.Sign) (queue.Fleet, error)
 	// WantNotify says whether commits shall tell this worker of jobs, and hand it some. refused says why they can't do the latter.
 	WantNotify(ctx context.Context, wants, handed bool) (refused, err error)
+	// NobodySleeps lets commits know that no worker wants to be told, if that is so.
+	NobodySleeps(ctx context.Context) error
 	// Barrier returns true once every commit that may have missed the last WantNotify is over; false when it can't tell.
 	Barrier(ctx context.Context) (bool, error)
 	Deregister(ctx context.Context) error

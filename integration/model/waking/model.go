@@ -46,8 +46,9 @@ type Protocol struct {
 	StaysArmed            bool // when it takes its wish back
 	WishSetsNothing       bool // a wish does not say that somebody may sleep
 	WishTakesNoLock       bool // it says so without the lock
-	ClearsWithoutLock     bool // who takes the last wish back says that nobody sleeps, without the lock
-	ClearsWithoutLook     bool // without a look once it has the lock
+	SaysWithoutLock       bool // who has taken its wish back says that nobody sleeps, without the lock
+	SaysWithoutLook       bool // without a look once it has the lock
+	SaysBeforeCommit      bool // before it is committed that it does not want to be told
 	AsksBeforeBarrier     bool // a commit asks whether anybody sleeps before it has the barrier
 	LooksBeforeListening  bool // when it is connected again
 	ReconnectLooksNotOnce bool // no look at all when it is connected again

@@ -48,8 +48,9 @@ const (
 	tells
 	saysNothing
 	maySleep
-	asksToClear
-	clears
+	says
+	hasNote
+	seesNobody
 	leavesIt
 	fails
 	asksFirst
@@ -57,9 +58,10 @@ const (
 
 var said = map[label]string{
 	maySleep:       "says that somebody may sleep, and is about to commit its wish",
-	asksToClear:    "is about to say that nobody sleeps",
-	clears:         "says that nobody sleeps, and is about to commit that it wants to be told nothing",
-	leavesIt:       "sees that another one wants to be told, and is about to commit that it does not",
+	says:           "says that nobody sleeps",
+	hasNote:        "has the lock, to say that nobody sleeps",
+	seesNobody:     "sees that nobody wants to be told",
+	leavesIt:       "says no more of who sleeps",
 	fails:          "fails to commit that it wants to be told nothing",
 	asksFirst:      "asks whether anybody may sleep",
 	takes:          "commits its reservation",

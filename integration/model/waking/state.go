@@ -46,7 +46,7 @@ type worker struct {
 	late  bool  // a statement that takes the wish back is under way, and nobody waits for its answer
 	bell  bool  // rung, and not looked since
 	job   uint8 // the client whose job it has locked, plus one
-	note  note  // how far the statement is that says its wish, or takes it back
+	note  note
 	line  line
 
 	// Where there are seats:
@@ -55,15 +55,16 @@ type worker struct {
 	forgets bool  // with RisesAndForgets: it has risen since its last look
 }
 
-// note is where a statement stands that changes a wish, with regard to "sleepers".
+// note is where a worker stands that says that somebody may sleep, or that nobody does.
 type note uint8
 
 const (
-	quiet    note = iota
-	setting       // holds the lock shared, and has set it; not committed
-	clearing      // about to have the lock alone
-	cleared       // has it, and has looked whether it may clear; not committed
-	noLock        // set or cleared without the lock, not committed
+	quiet   note = iota
+	setting      // has said that somebody may, and holds the lock shared; its wish is not committed
+	saying       // has taken its wish back, and is about to say that nobody sleeps
+	alone        // has the lock alone
+	looked       // with SaysWithoutLock and SaysWithoutLook: has seen no wish
+	noLock       // has said either without the lock, not committed
 )
 
 // step is where a client stands.
@@ -107,7 +108,7 @@ type State struct {
 	deaths  uint8 // that may still happen
 	cuts    uint8 // of a listening connection, or of a seat's session
 	fails   uint8 // statements that take a wish back and fail at their commit
-	nobody  bool  // "sleepers" says that nobody sleeps
+	nobody  bool  // it is said that nobody sleeps
 }
 
 // others says whether another worker wishes to be told, as committed.
@@ -120,15 +121,15 @@ func (s *State) others(i int) bool {
 	return false
 }
 
-// noted says whether another worker holds the lock of "sleepers": at all, or alone.
-func (s *State) noted(i int) (held, alone bool) {
+// noted says whether another worker holds the lock of that: at all, or alone.
+func (s *State) noted(i int) (held, exclusive bool) {
 	for k := range s.workers {
 		if k != i {
 			n := s.workers[k].note
-			held, alone = held || n == setting || n == cleared, alone || n == cleared
+			held, exclusive = held || n == setting || n == alone, exclusive || n == alone
 		}
 	}
-	return held, alone
+	return held, exclusive
 }
 
 func (s *State) wishes() bool {

@@ -16,7 +16,7 @@ func (m *Model) worker(s *State, i int, emit func(*State, label)) {
 	}
 	m.mishaps(s, i, to)
 	if w.note != quiet && w.at != wishing {
-		m.takesBack(s, i, to)
+		m.says(s, i, to)
 		return
 	}
 	switch w.at {
@@ -104,7 +104,7 @@ func (m *Model) forgets(w *worker) {
 
 // saysItMaySleep is what a wish does before it is committed.
 func (m *Model) saysItMaySleep(s *State, i int, to func(rest, label, func(*State, *worker))) {
-	if _, alone := s.noted(i); alone && !m.Protocol.WishTakesNoLock {
+	if _, other := s.noted(i); other && !m.Protocol.WishTakesNoLock {
 		return // it waits
 	}
 	to(wishing, maySleep, func(t *State, w *worker) {
@@ -116,51 +116,73 @@ func (m *Model) saysItMaySleep(s *State, i int, to func(rest, label, func(*State
 	})
 }
 
-// takesBack is the statement that takes a wish back. Who takes the last one back says that nobody sleeps.
+// takesBack is the statement that takes a wish back. When it is committed, the worker says that nobody sleeps, if that is so.
 func (m *Model) takesBack(s *State, i int, to func(rest, label, func(*State, *worker))) {
-	w := &s.workers[i]
 	after := awake
-	switch w.at {
+	switch s.workers[i].at {
 	case full:
 		after = full
 	case resting:
 		after = asleep
 	}
-	ends := func() {
-		to(after, stopsWishing, func(_ *State, w *worker) {
+	if m.Protocol.SaysBeforeCommit && !s.nobody && !s.others(i) && s.workers[i].note == quiet {
+		to(s.workers[i].at, says, func(t *State, w *worker) { t.nobody, w.note = true, noLock })
+		return
+	}
+	to(after, stopsWishing, func(_ *State, w *worker) {
+		m.forgets(w)
+		w.wish, w.note = false, saying
+	})
+	if s.fails > 0 {
+		to(awake, fails, func(t *State, w *worker) {
+			t.fails--
 			m.forgets(w)
-			w.wish, w.note = false, quiet
+			w.note = quiet
 		})
-		if s.fails > 0 {
-			to(awake, fails, func(t *State, w *worker) {
-				t.fails--
-				m.forgets(w)
-				w.note = quiet
-			})
+	}
+}
+
+// says is how a worker says that nobody sleeps. It may fail to at each step, so that somebody may.
+func (m *Model) says(s *State, i int, to func(rest, label, func(*State, *worker))) {
+	w := &s.workers[i]
+	ends := func(change func(*State)) func(*State, *worker) {
+		return func(t *State, w *worker) {
+			w.note = quiet
+			if change != nil {
+				change(t)
+			}
 		}
 	}
 	switch w.note {
-	case quiet:
+	case noLock: // with SaysBeforeCommit
+		m.takesBack(s, i, to)
+		return
+	case saying:
+		held, _ := s.noted(i)
 		switch {
-		case s.nobody || s.others(i):
-			ends()
-		case m.Protocol.ClearsWithoutLock:
-			to(w.at, clears, func(t *State, w *worker) { t.nobody, w.note = true, noLock })
-		default:
-			to(w.at, asksToClear, func(_ *State, w *worker) { w.note = clearing })
+		case m.Protocol.SaysWithoutLock && !s.wishes():
+			to(w.at, seesNobody, func(_ *State, w *worker) { w.note = looked })
+		case m.Protocol.SaysWithoutLook && !s.wishes():
+			to(w.at, seesNobody, func(_ *State, w *worker) { w.note = looked })
+		case !held && !m.Protocol.SaysWithoutLock && !m.Protocol.SaysWithoutLook:
+			to(w.at, hasNote, func(_ *State, w *worker) { w.note = alone })
 		}
-	case clearing:
-		if held, _ := s.noted(i); held {
-			return // it waits
+	case looked:
+		if held, _ := s.noted(i); held && m.Protocol.SaysWithoutLook {
+			break
 		}
-		if s.others(i) && !m.Protocol.ClearsWithoutLook {
-			to(w.at, leavesIt, func(_ *State, w *worker) { w.note = cleared })
-		} else {
-			to(w.at, clears, func(t *State, w *worker) { t.nobody, w.note = true, cleared })
+		to(w.at, says, func(t *State, w *worker) {
+			t.nobody, w.note = true, alone
+			if m.Protocol.SaysWithoutLock {
+				w.note = quiet
+			}
+		})
+	case alone:
+		if !s.wishes() && !s.nobody {
+			to(w.at, says, func(t *State, _ *worker) { t.nobody = true })
 		}
-	default:
-		ends()
 	}
+	to(w.at, leavesIt, ends(nil))
 }
 
 // look is a reservation's look, and what a worker makes of it.

@@ -5,7 +5,7 @@
 -- returns: one row: the ids of the live workers that want to be told; how many live at all; whether one in reserve should
 --          look, as work is due and nobody who has given a sign of life lately wants to be told. None when this one's row is
 --          gone (register again)
--- locks: its own row; the notification queue's lock at commit, if there is an echo or a notice
+-- locks: its own row; sleepers (shared), if it wants to be told; the notification queue's lock at commit, if there is an echo or a notice
 UPDATE :"schema".workers
    SET busy = $2, last_beat = clock_timestamp()
  WHERE id = $1::text::uuid
