@@ -145,8 +145,11 @@ func (b *bedroom) prepare(ctx context.Context, setup string, workers ...*sleeper
 	if _, err := b.Observer.Exec(ctx, `SELECT notifyworker.nobody_sleeps()`); err != nil {
 		return err
 	}
-	if err := b.Observer.QueryRow(ctx, `SELECT pg_sequence_last_value('notifyworker.no_sleepers') IS NOT NULL`).Scan(&sure); err != nil || !sure {
-		return fmt.Errorf("it is not said that nobody sleeps (%w)", err)
+	if err := b.Observer.QueryRow(ctx, `SELECT pg_sequence_last_value('notifyworker.no_sleepers') IS NOT NULL`).Scan(&sure); err != nil {
+		return err
+	}
+	if !sure {
+		return errors.New("it is not said that nobody sleeps")
 	}
 	_, err := b.heard(ctx) // what the setup itself has sent
 	return err
