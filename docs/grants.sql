@@ -14,6 +14,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA :"schema" TO notify
 REVOKE INSERT, UPDATE, DELETE ON :"schema".tenants, :"schema".schema_version, :"schema".schema_definition, :"schema".schema_object
   FROM notifyworker_worker;
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA :"schema" TO notifyworker_worker;
+REVOKE USAGE ON SEQUENCE :"schema".no_sleepers FROM notifyworker_worker;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA :"schema" TO notifyworker_worker;
 
 -- Reader.

@@ -33,6 +33,7 @@ func (h house) deniedHands(conn *pgx.Conn) {
 	h.t.Helper()
 	h.denied(conn,
 		`SELECT :"schema".announce('t', NULL, NULL, NULL)`, `SELECT :"schema".channel()`, `SELECT :"schema".somebody_sleeps()`,
+		`SELECT :"schema".nobody_sleeps()`, `SELECT setval(':"schema".no_sleepers', 1)`, `SELECT nextval(':"schema".no_sleepers')`,
 		`SELECT :"schema".hand_over(1)`, `SELECT :"schema".is_whole(gen_random_uuid(), 'c', '{}', 0, false, 1)`,
 		`SELECT :"schema".handed_key(gen_random_uuid())`, `SELECT :"schema".taken_key(1)`,
 		`SELECT * FROM :"schema".take_back('{1}', '{}', gen_random_uuid(), 1000)`, `SELECT * FROM :"schema".take_over(1, '{1}', gen_random_uuid(), 1000)`,

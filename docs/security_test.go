@@ -72,6 +72,14 @@ func (h house) client(t *testing.T) {
 	h.must(other, `SELECT :"schema".enqueue_price_refresh('new', '["p2"]')`)
 	h.must(api, `COMMIT`)
 
+	// And when it is said that nobody does.
+	h.must(sleeper, `UPDATE :"schema".workers SET wants_notify = false`)
+	h.must(sleeper, `SELECT :"schema".nobody_sleeps()`)
+	h.must(h.login("notifyworker_owner"), `DO $$ BEGIN IF pg_sequence_last_value(':"schema".no_sleepers') IS NULL THEN RAISE 'nobody says so'; END IF; END $$`)
+	h.denied(sleeper, `SELECT nextval(':"schema".no_sleepers')`, `SELECT setval(':"schema".no_sleepers', 1, false)`)
+	h.must(api, `SELECT :"schema".enqueue_job('t')`)
+	h.must(sleeper, `UPDATE :"schema".workers SET wants_notify = true`)
+
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := sleeper.WaitForNotification(ctx); err != nil {

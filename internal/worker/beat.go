@@ -85,6 +85,9 @@ func (w *Worker) beat(ctx context.Context) {
 		}
 		last, pause = time.Now(), w.cfg.BeatEvery
 		w.counted(fleet)
+		if len(fleet.Wanting) == 0 { // the last one may have died, or two may have risen at once
+			w.nobodySleeps(ctx)
+		}
 		if w.cfg.Beaten != nil {
 			w.cfg.Beaten(at)
 		}

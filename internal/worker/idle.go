@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -15,7 +16,7 @@ const barrierAgain = 500 * time.Millisecond
 func (r *reserving) busy() time.Duration {
 	if r.quiet.isBusy() {
 		r.rise()
-		if r.quiet.wants {
+		if r.quiet.wants || r.quiet.told {
 			r.stopWanting()
 		}
 	}
@@ -45,7 +46,7 @@ func (r *reserving) full() time.Duration {
 		}
 		r.rise()
 	}
-	if !q.wants {
+	if !q.wants && !q.told {
 		return untilWoken
 	}
 	if !q.isBusy() {
@@ -80,10 +81,17 @@ func (r *reserving) takeBack() (ok bool) {
 	r.quiet.told = false
 	ctx, done := r.statement(r.stop, r.end)
 	defer done()
-	if err := r.store.NobodySleeps(ctx); err != nil {
-		r.log.Debug().Err(err).Msg("it could not be said that nobody sleeps: commits look for sleepers in vain")
-	}
+	r.nobodySleeps(ctx)
 	return true
+}
+
+// nobodySleeps lets commits know that no worker wants to be told, if that is so.
+func (w *Worker) nobodySleeps(ctx context.Context) {
+	ctx, done := context.WithTimeout(ctx, statementTimeout)
+	defer done()
+	if err := w.store.NobodySleeps(ctx); err != nil && ctx.Err() == nil {
+		w.log.Debug().Err(err).Msg("it could not be said that nobody sleeps: commits look for sleepers in vain")
+	}
 }
 
 // wish says what commits shall do for this worker: tell it of jobs, and hand it some.
