@@ -139,10 +139,11 @@ func (r *reserving) fallAsleep(found int) time.Duration {
 		return 0
 	}
 	if !q.wants {
-		if pause := q.calmDown(found, time.Now()); pause >= 0 {
+		now := time.Now()
+		if pause := q.calmDown(found, now); pause >= 0 {
 			return pause
 		}
-		q.busySince = time.Time{} // what comes now is told of: it is no longer work without a rest
+		q.calmedDown(now)
 	}
 	hearing := r.sit()
 	switch {

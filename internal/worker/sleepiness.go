@@ -172,20 +172,21 @@ func (q *sleepiness) isBusy() bool {
 	return q.often() || !q.busySince.IsZero() && time.Since(q.busySince) >= q.pace.busyAfter
 }
 
+// calmedDown takes note that it is time to fall asleep.
+func (q *sleepiness) calmedDown(now time.Time) {
+	q.busySince = time.Time{} // what comes now is told of: it is no longer work without a rest
+	if !q.many.IsZero() && now.Sub(q.many) < manySoon {
+		q.noMany = now.Add(manyAgain)
+	}
+	q.many = time.Time{}
+}
+
 // recount begins to count anew what looks without the wish find.
 func (q *sleepiness) recount(now time.Time) { q.found, q.looks, q.looking, q.foundFrom = 0, 0, 0, now }
 
 // calmDown takes note of a look without the wish that found so much, and says how long to wait for the next one: negative when it is
 // time to fall asleep.
-func (q *sleepiness) calmDown(found int, now time.Time) (pause time.Duration) {
-	defer func() {
-		if pause < 0 {
-			if !q.many.IsZero() && now.Sub(q.many) < manySoon {
-				q.noMany = now.Add(manyAgain)
-			}
-			q.many = time.Time{}
-		}
-	}()
+func (q *sleepiness) calmDown(found int, now time.Time) time.Duration {
 	if now.Sub(q.foundFrom) >= busyWithin {
 		oneByOne := q.looking / time.Duration(max(q.looks, 1)) * time.Duration(q.found)
 		few := q.found < calmJobs && oneByOne < calmAsking && !q.foundFrom.IsZero()

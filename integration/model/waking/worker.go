@@ -145,14 +145,6 @@ func (m *Model) takesBack(s *State, i int, to func(rest, label, func(*State, *wo
 // says is how a worker says that nobody sleeps. It may fail to at each step, so that somebody may.
 func (m *Model) says(s *State, i int, to func(rest, label, func(*State, *worker))) {
 	w := &s.workers[i]
-	ends := func(change func(*State)) func(*State, *worker) {
-		return func(t *State, w *worker) {
-			w.note = quiet
-			if change != nil {
-				change(t)
-			}
-		}
-	}
 	switch w.note {
 	case noLock: // with SaysBeforeCommit
 		m.takesBack(s, i, to)
@@ -160,11 +152,11 @@ func (m *Model) says(s *State, i int, to func(rest, label, func(*State, *worker)
 	case saying:
 		held, _ := s.noted(i)
 		switch {
-		case m.Protocol.SaysWithoutLock && !s.wishes():
-			to(w.at, seesNobody, func(_ *State, w *worker) { w.note = looked })
-		case m.Protocol.SaysWithoutLook && !s.wishes():
-			to(w.at, seesNobody, func(_ *State, w *worker) { w.note = looked })
-		case !held && !m.Protocol.SaysWithoutLock && !m.Protocol.SaysWithoutLook:
+		case m.Protocol.SaysWithoutLock || m.Protocol.SaysWithoutLook:
+			if !s.wishes() {
+				to(w.at, seesNobody, func(_ *State, w *worker) { w.note = looked })
+			}
+		case !held:
 			to(w.at, hasNote, func(_ *State, w *worker) { w.note = alone })
 		}
 	case looked:
@@ -182,7 +174,7 @@ func (m *Model) says(s *State, i int, to func(rest, label, func(*State, *worker)
 			to(w.at, says, func(t *State, _ *worker) { t.nobody = true })
 		}
 	}
-	to(w.at, leavesIt, ends(nil))
+	to(w.at, leavesIt, func(_ *State, w *worker) { w.note = quiet })
 }
 
 // look is a reservation's look, and what a worker makes of it.
