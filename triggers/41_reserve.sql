@@ -211,13 +211,16 @@ END $$;
 COMMENT ON FUNCTION :"schema".reserve_carefully IS 'Internal: reserves jobs one by one, passing over those that can''t be.';
 
 -- next_due: how long until there is something to reserve, and until a lease ends; in ms, negative or 0 for "now", NULL for
--- nothing known. What is due, or has its lease end, before p_from is not seen.
+-- nothing known. What is due, or has its lease end, before p_from is not seen. From less than a second ago on, a lease is told of
+-- that ends within the next 250 ms: the entries before a later one are those of all jobs that ran since it began, dead ones where
+-- vacuum is pinned. Who starts its looks there looks again soon, or further back before it sleeps.
 -- locks: nothing
 CREATE OR REPLACE FUNCTION :"schema".next_due(p_from timestamptz, OUT due_ms double precision, OUT lease_ms double precision)
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 DECLARE
     due   timestamptz;
     lease timestamptz;
+    until constant timestamptz := CASE WHEN p_from > clock_timestamp() - interval '1 s' THEN clock_timestamp() + interval '250 ms' ELSE 'infinity' END;
 BEGIN
     -- Statement by statement, each a probe of one partial index: this is on the way of every job that wakes a sleeper.
     SELECT j.run_after INTO due FROM jobs j WHERE j.status = 'PENDING' AND j.run_after >= p_from ORDER BY j.run_after LIMIT 1;
@@ -229,8 +232,11 @@ BEGIN
                             THEN greatest(a.run_after, clock_timestamp() - interval '1 hour') END AS since
                   FROM job_additions a WHERE a.marked ORDER BY a.run_after, a.id LIMIT 1000) m;
     END IF;
-    SELECT j.lease_expires_at INTO lease FROM jobs j WHERE j.status = 'RUNNING' AND j.lease_expires_at >= p_from ORDER BY j.lease_expires_at LIMIT 1;
-    SELECT least(lease, min(r.lease_expires_at)) INTO lease FROM refreshes r WHERE r.status = 'ACTIVE';
+    SELECT j.lease_expires_at INTO lease FROM jobs j
+     WHERE j.status = 'RUNNING' AND j.lease_expires_at >= p_from AND j.lease_expires_at < until ORDER BY j.lease_expires_at LIMIT 1;
+    lease := least(lease, (SELECT r.lease_expires_at FROM refreshes r
+                            WHERE r.status = 'ACTIVE' AND r.lease_expires_at >= p_from AND r.lease_expires_at < until
+                            ORDER BY r.lease_expires_at LIMIT 1));
     due_ms := extract(epoch FROM due - clock_timestamp()) * 1000;
     lease_ms := extract(epoch FROM lease - clock_timestamp()) * 1000;
 END $$;

@@ -69,8 +69,13 @@ func (c *statsCmd) show(ctx context.Context, e *environment, s shard, window tim
 		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%v\n", printable(d.Type), d.Pending, d.Due, d.Running, d.WaitingIDs, d.OldestDue.Round(time.Millisecond))
 	}
 	fmt.Fprintf(t, "\nTYPE\tENDED IN %v\tFAILED\tP50\tP95\n", window)
+	var ended int64
 	for _, d := range durations {
+		ended += d.Runs
 		fmt.Fprintf(t, "%s\t%d\t%d\t%v\t%v\n", printable(d.Type), d.Runs, d.Failures, d.P50, d.P95)
+	}
+	if ended >= queue.MostDurations {
+		fmt.Fprintf(t, "(of the last %d jobs that ended; ask for a shorter --window)\n", ended)
 	}
 	fmt.Fprintln(t, "\nWORKER\tHOST\tPID\tVERSION\tSLOTS\tBUSY\tLAST BEAT AGO")
 	rows, err := conn.Query(ctx, c.sql(`SELECT id::text, host, pid, version, slots, busy, extract(epoch FROM clock_timestamp() - last_beat)::float8

@@ -171,7 +171,15 @@ var rows = []mutation{
 	},
 	{
 		what: "a look tells when the next lease of a job ends", file: reserveSQL, in: queueTests, run: `TestALookTells`,
-		old: "    SELECT j.lease_expires_at INTO lease FROM jobs j WHERE j.status = 'RUNNING' AND j.lease_expires_at >= p_from ORDER BY j.lease_expires_at LIMIT 1;\n", new: "",
+		old: "    SELECT j.lease_expires_at INTO lease FROM jobs j\n     WHERE j.status = 'RUNNING' AND j.lease_expires_at >= p_from AND j.lease_expires_at < until ORDER BY j.lease_expires_at LIMIT 1;\n", new: "",
+	},
+	{
+		what: "a near look does not read the leases of jobs that ran", file: reserveSQL, in: queueTests, run: `TestANearLook`,
+		old: " AND j.lease_expires_at < until", new: "",
+	},
+	{
+		what: "a look that starts further back tells of every lease", file: reserveSQL, in: queueTests, run: `TestANearLook`,
+		old: "CASE WHEN p_from > clock_timestamp() - interval '1 s' THEN clock_timestamp() + interval '250 ms' ELSE 'infinity' END", new: "clock_timestamp() + interval '250 ms'",
 	},
 	{
 		what: "a look starts where it is told to", file: reserveSQL, in: queueTests, run: `TestWhileLooksAreSlow|TestTheLookAfter|TestALookBack`,
@@ -199,11 +207,19 @@ var rows = []mutation{
 	},
 	{
 		what: "a look in between tells of a lease that has ended", file: backSQL, in: queueTests, run: `TestALookInBetween`,
-		old: "lease.lease_expires_at IS NOT NULL", new: "false",
+		old: "lease.ended IS NOT NULL", new: "false",
+	},
+	{
+		what: "a look in between tells of a refresh's lease that has ended", file: backSQL, in: queueTests, run: `TestALookInBetween`,
+		old: "AND r.lease_expires_at >= $1 AND r.lease_expires_at < e.at", new: "AND false",
 	},
 	{
 		what: "a look tells when the next lease of a refresh ends", file: reserveSQL, in: queueTests, run: `TestALookTellsWhenTheNextLeaseOfARefresh`,
-		old: "    SELECT least(lease, min(r.lease_expires_at)) INTO lease FROM refreshes r WHERE r.status = 'ACTIVE';\n", new: "",
+		old: "WHERE r.status = 'ACTIVE' AND r.lease_expires_at >= p_from AND r.lease_expires_at < until", new: "WHERE false",
+	},
+	{
+		what: "a near look does not read the leases of refreshes that ended", file: reserveSQL, in: queueTests, run: `TestANearLook`,
+		old: " AND r.lease_expires_at < until", new: "",
 	},
 	{
 		what: "a release at a shutdown costs no attempt", file: requeueSQL, in: queueTests, run: `TestARelease`,

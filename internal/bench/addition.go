@@ -7,16 +7,13 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"notifyworker/internal/queue"
 )
 
 const additionAbout = `One id that joins a waiting job of so many ids: the time of an enqueue call, commit included, on one connection, sizes in turns. ` +
-	`Fold: the reservation of a job of 40,000 ids, which gathers what has joined; the answer with all ids included.`
+	`Fold: the reservation of a job of 40,000 ids, which gathers what has joined; the answer with all ids included. It comes on a session that has folded before. ` +
+	`"Bare" is one statement that deletes 40,000 rows of one id each and answers with one array of them: it passes over no row that somebody has locked, looks for no id that is there twice, and has no job.`
 
 var additionSizes = []int{100, 4_000, 40_000}
-
-const foldIDs = 40_000
 
 func additionSteps(r *run) int { return 3 * r.cfg.Rounds }
 
@@ -32,7 +29,7 @@ func measureAddition(ctx context.Context, r *run, s *Section) error {
 			res[c] = append(res[c], &rounds{})
 		}
 	}
-	var single, chunks []float64
+	var single, chunks, bare []float64
 	for n := range r.cfg.Rounds {
 		for _, c := range cs {
 			r.step("additions, round %d: %s", n+1, c.name)
@@ -48,6 +45,11 @@ func measureAddition(ctx context.Context, r *run, s *Section) error {
 			}
 			*into = append(*into, ms)
 		}
+		ms, err := r.bareFoldTurn(ctx, cs[0].schema)
+		if err != nil {
+			return fmt.Errorf("bare fold: %w", err)
+		}
+		bare = append(bare, ms)
 	}
 	t := Table{Title: "one id joins a job of", Columns: []Column{{"p50", "ms"}, {"p99", "ms"}, {"max", "ms"}, {"p50 by that at 100", ""}, {"calls", ""}}}
 	chart := Chart{Title: "One id joins a waiting job (p50)", Unit: "ms", Log: true, Lines: true}
@@ -63,7 +65,7 @@ func measureAddition(ctx context.Context, r *run, s *Section) error {
 		}
 		chart.Series = append(chart.Series, series)
 	}
-	s.Tables = append(s.Tables, t, Table{Title: "fold 40,000 ids of", Columns: []Column{{"median", "ms"}}, Rows: []Row{row("40,000 additions", median(single)), row("4 additions", median(chunks))}})
+	s.Tables = append(s.Tables, t, Table{Title: "fold 40,000 ids of", Columns: []Column{{"median", "ms"}}, Rows: []Row{row("40,000 additions", median(single)), row("4 additions", median(chunks)), row("40,000 rows, bare", median(bare))}})
 	s.Charts = append(s.Charts, chart)
 	s.atMost("addition to a job of 40,000 ids, by that at 100", ratio(res[cs[0]][len(additionSizes)-1], res[cs[0]][0], p50), 1.2, "×")
 	s.atMost("fold of 40,000 ids", median(single), 100, "ms")
@@ -105,40 +107,3 @@ func (r *run) additionTurn(ctx context.Context, c *contender, into []*rounds) er
 }
 
 func catalogOf(size int) string { return "c" + strconv.Itoa(size) }
-
-// foldTurn reserves a job that additions of so many ids each have joined, and returns the milliseconds.
-func (r *run) foldTurn(ctx context.Context, c *contender, per int) (ms float64, err error) {
-	if err := r.clear(ctx, c.schema); err != nil {
-		return 0, err
-	}
-	pool, err := queue.OpenPool(ctx, r.place.url, "notifyworker bench", 2)
-	if err != nil {
-		return 0, err
-	}
-	defer pool.Close()
-	store, err := queue.New(queue.Config{DB: pool, Schema: c.schema, WorkerID: newUUID()})
-	if err != nil {
-		return 0, err
-	}
-	if _, err := store.Reserve(ctx, 1); err != nil { // a first call on this connection
-		return 0, err
-	}
-	schema := pgx.Identifier{c.schema}.Sanitize()
-	if _, err := pool.Exec(ctx, "SELECT "+schema+`.enqueue_price_refresh('fold', '["p1"]')`); err != nil {
-		return 0, err
-	}
-	if _, err := pool.Exec(ctx, "INSERT INTO "+schema+`.job_additions (tenant_id, catalog_id, product_ids)
-		SELECT $1::uuid, 'fold', jsonb_agg('p' || n ORDER BY n) FROM generate_series(1, $2::int) n GROUP BY (n - 1) / $3::int ORDER BY (n - 1) / $3::int`, queue.DefaultTenant, foldIDs, per); err != nil {
-		return 0, err
-	}
-	at := time.Now()
-	res, err := store.Reserve(ctx, 1)
-	took := time.Since(at)
-	if err != nil {
-		return 0, err
-	}
-	if len(res.Jobs) != 1 || res.Jobs[0].ProductCount != foldIDs {
-		return 0, fmt.Errorf("the reservation brought %d jobs, not one of %d ids", len(res.Jobs), foldIDs)
-	}
-	return float64(took) / float64(time.Millisecond), nil
-}

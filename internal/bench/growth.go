@@ -236,6 +236,7 @@ func reportGrowth(s *Section, jobs int, sides []*growing, asked [][]question) {
 	s.atMost("addition p50 with a history, by that without", added, 1.1, "×")
 	s.atMost("depth with a history", asked[1][0].ms, 50, "ms")
 	s.atMost("durations of the last hour with a history", asked[1][1].ms, 50, "ms")
+	s.atMost("durations of the last day with a history", asked[1][2].ms, 50, "ms")
 	for _, g := range sides {
 		s.Notes = append(s.Notes, troublesOf(g.all())...)
 	}

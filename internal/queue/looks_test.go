@@ -150,30 +150,6 @@ func TestQuickLooksAreFull(t *testing.T) {
 	}
 }
 
-// A lease that ended before the place is told by the next look in between.
-func TestALookInBetweenTellsOfALeaseThatEnded(t *testing.T) {
-	tb := newTable(t, func(c *queue.Config) {
-		c.Types = map[string]queue.TypeSettings{"": {Lease: 5 * time.Second}}
-	})
-	due(tb, "0 s")
-	tb.one()
-	tb.LooksAreSlow(-time.Second, time.Hour)
-	if r := tb.reserve(5); r.NextLease <= 0 || r.NextLease > 5*time.Second {
-		t.Errorf("the next lease ends in %s, want one within 5 s", r.NextLease)
-	}
-	if b := tb.lookBetween(); b.Lease {
-		t.Errorf("got %+v, but no lease has ended", b)
-	}
-	tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = lease_expires_at - interval '20 s'`)
-	if r := tb.reserve(5); r.NextLease >= 0 {
-		t.Errorf("the next lease ends in %s: the test has not shown what it should", r.NextLease)
-	}
-	tb.LooksAreSlow(-time.Second, time.Hour)
-	if b := tb.lookBetween(); !b.Lease || b.Job {
-		t.Errorf("got %+v, want a lease that has ended", b)
-	}
-}
-
 // A look back moves on who has found nothing, but never past what waits.
 func TestALookBackMovesTheLooksOnButPastNoJob(t *testing.T) {
 	tb := newTable(t)

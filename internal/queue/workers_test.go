@@ -240,6 +240,17 @@ func TestDepthAndDurations(t *testing.T) {
 	}
 }
 
+func TestDurationsAreThoseOfTheLastJobsThatEnded(t *testing.T) {
+	tb := newTable(t)
+	tb.exec(`INSERT INTO notifyworker.jobs (type, status, started_at, finished_at, duration_ms)
+	         SELECT CASE WHEN g <= $1 THEN 'recent' ELSE 'before' END, 'COMPLETED', at, at, 1000
+	           FROM generate_series(1, $1::int + 100) g, LATERAL (SELECT now() - g * interval '1 ms' AS at) ended`, queue.MostDurations)
+	durations, err := tb.Durations(t.Context(), time.Hour)
+	if err != nil || len(durations) != 1 || durations[0].Type != "recent" || durations[0].Runs != queue.MostDurations || durations[0].P95 != time.Second {
+		t.Fatalf("got %+v, %v", durations, err)
+	}
+}
+
 func TestSweepRepairsAdditionsWhoseJobWasDeletedByHand(t *testing.T) {
 	tb := newTable(t)
 	tb.enqueue("c", `["p1"]`)

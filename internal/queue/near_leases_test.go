@@ -1,0 +1,142 @@
+package queue_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"notifyworker/internal/queue"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// refreshing makes n active refreshes, whose lease ends in so long.
+func (tb table) refreshing(n int, lease string) {
+	tb.t.Helper()
+	tb.exec(`INSERT INTO notifyworker.refreshes (job_id, tenant_id, catalog_id, scope, product_ids, listed, article_ids, lock_token, lease_expires_at)
+		SELECT 0, '00000000-0000-0000-0000-000000000000', 'c', 'PARTIAL', '["p1"]', true, '{p1}', gen_random_uuid(), clock_timestamp() + $2::text::interval
+		  FROM generate_series(1, $1::int)`, n, lease)
+}
+
+// A lease that ended before the place is told by the next look in between.
+func TestALookInBetweenTellsOfALeaseThatEnded(t *testing.T) {
+	tb := newTable(t, func(c *queue.Config) {
+		c.Types = map[string]queue.TypeSettings{"": {Lease: 5 * time.Second}}
+	})
+	due(tb, "0 s")
+	tb.one()
+	tb.LooksAreSlow(-time.Second, time.Hour)
+	if ok, err := tb.Barrier(t.Context()); err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	if r := tb.reserve(5); r.NextLease <= 0 || r.NextLease > 5*time.Second {
+		t.Errorf("before the worker sleeps, the next lease ends in %s, want one within 5 s", r.NextLease)
+	}
+	if b := tb.lookBetween(); b.Lease {
+		t.Errorf("got %+v, but no lease has ended", b)
+	}
+	tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = lease_expires_at - interval '20 s'`)
+	if r := tb.reserve(5); r.NextLease >= 0 {
+		t.Errorf("the next lease ends in %s: the test has not shown what it should", r.NextLease)
+	}
+	tb.LooksAreSlow(-time.Second, time.Hour)
+	if b := tb.lookBetween(); !b.Lease || b.Job {
+		t.Errorf("got %+v, want a lease that has ended", b)
+	}
+}
+
+func TestALookInBetweenTellsOfALeaseOfARefreshThatEnded(t *testing.T) {
+	tb := newTable(t)
+	due(tb, "0 s")
+	tb.one()
+	tb.LooksAreSlow(-time.Second, time.Hour)
+	tb.refreshing(1, "-15 s")
+	if r := tb.reserve(5); r.NextLease >= 0 {
+		t.Errorf("the next lease ends in %s: the test has not shown what it should", r.NextLease)
+	}
+	if b := tb.lookBetween(); !b.Lease || b.Job {
+		t.Errorf("got %+v, want a lease that has ended", b)
+	}
+}
+
+// Near looks come again soon, and one after the barrier tells of every lease.
+func TestANearLookTellsOnlyOfALeaseThatEndsSoon(t *testing.T) {
+	for table, begin := range map[string]func(table){
+		"jobs":      func(tb table) { due(tb, "0 s"); tb.one() },
+		"refreshes": func(tb table) { tb.refreshing(1, "1 hour") },
+	} {
+		t.Run(table, func(t *testing.T) {
+			tb := newTable(t)
+			conn := tb.conn()
+			told := func(from string) (in *float64) {
+				t.Helper()
+				if err := conn.QueryRow(t.Context(), "SELECT lease_ms FROM notifyworker.next_due("+from+")").Scan(&in); err != nil {
+					t.Fatal(err)
+				}
+				return in
+			}
+			begin(tb)
+			tb.exec(`UPDATE notifyworker.` + table + ` SET lease_expires_at = clock_timestamp() + interval '1 hour'`)
+			if in := told(`clock_timestamp() + interval '4 s'`); in != nil {
+				t.Errorf("a near look tells of a lease that ends in %v ms", *in)
+			}
+			for _, from := range []string{`'-infinity'`, `clock_timestamp() - interval '2 s'`} {
+				if in := told(from); in == nil || *in < 3_000_000 {
+					t.Errorf("from %s the next lease ends in %v, want an hour", from, in)
+				}
+			}
+			tb.exec(`UPDATE notifyworker.` + table + ` SET lease_expires_at = clock_timestamp() + interval '100 ms'`)
+			if in := told(`(SELECT lease_expires_at - interval '100 ms' FROM notifyworker.` + table + `)`); in == nil || *in > 100 {
+				t.Errorf("the next lease ends in %v, want 100 ms at most", in)
+			}
+		})
+	}
+}
+
+// While vacuum is pinned, the leases of all jobs that ran stay in their index. Who looks near the last jobs doesn't read them.
+func TestANearLookDoesNotReadTheLeasesOfJobsThatRanWhileVacuumIsPinned(t *testing.T) {
+	tb := newTable(t)
+	report, err := tb.conn().BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer report.Rollback(context.WithoutCancel(t.Context())) //nolint:errcheck // it only reads
+	if _, err := report.Exec(t.Context(), "SELECT 1 FROM notifyworker.jobs"); err != nil {
+		t.Fatal(err)
+	}
+	const ran = 2000
+	tb.exec(`INSERT INTO notifyworker.jobs (type) SELECT 't' FROM generate_series(1, $1::int)`, ran)
+	if r := tb.reserve(ran); len(r.Jobs) != ran {
+		t.Fatalf("reserved %d jobs", len(r.Jobs))
+	}
+	tb.exec(`UPDATE notifyworker.jobs SET status = 'COMPLETED', lock_token = NULL, lease_expires_at = NULL, worker_id = NULL, finished_at = now()`)
+	tb.refreshing(ran, "1 hour")
+	tb.exec(`UPDATE notifyworker.refreshes SET status = 'DONE', lock_token = NULL, lease_expires_at = NULL, finished_at = now()`)
+	asker := tb.conn()
+	entries := func() (n int64) {
+		t.Helper()
+		_, err := asker.Exec(t.Context(), "SELECT pg_stat_force_next_flush()")
+		if err == nil {
+			err = asker.QueryRow(t.Context(), `SELECT pg_stat_get_tuples_returned('notifyworker.jobs_lease_idx'::regclass)
+				+ pg_stat_get_tuples_returned('notifyworker.refreshes_lease_idx'::regclass)`).Scan(&n)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	reads := func(from string) int64 {
+		t.Helper()
+		before := entries()
+		if _, err := asker.Exec(t.Context(), "SELECT notifyworker.next_due("+from+")"); err != nil {
+			t.Fatal(err)
+		}
+		return entries() - before
+	}
+	if n := reads(`'-infinity'`); n < 2*ran {
+		t.Fatalf("a full look reads %d entries: the test has not shown what it should", n)
+	}
+	if n := reads("clock_timestamp()"); n > ran/100 {
+		t.Errorf("a near look reads %d entries of leases that nobody has any more", n)
+	}
+}
