@@ -57,24 +57,48 @@ func (c *benchCmd) Run(e *environment) error {
 	if cfg.Executable, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this program, which is started as worker processes: %w", err)
 	}
-	report, err := c.kept(cfg.Only)
-	if err == nil && report == nil {
-		report, err = c.measure(e, cfg)
-	}
-	if err != nil {
-		return err
-	}
-	for path, write := range map[string]func(io.Writer) error{c.HTML: report.WriteHTML, c.SVG: report.WriteSVG} {
+	for _, path := range []string{c.HTML, c.SVG} { // rather now than after half an hour
 		if path != "" {
-			if err := writeTo(path, write); err != nil {
+			if err := writable(path); err != nil {
 				return err
 			}
 		}
 	}
-	if c.JSON {
-		return report.WriteJSON(e.stdout)
+	report, err := c.kept(cfg.Only)
+	if err == nil && report == nil {
+		report, err = c.measure(e, cfg)
 	}
-	return report.WriteText(e.stdout)
+	if report == nil {
+		return err
+	}
+	if err != nil {
+		fmt.Fprintln(e.stderr, "what follows was measured before the error")
+	}
+	return errors.Join(err, c.write(e, report))
+}
+
+// write shows a report in all ways that were asked for.
+func (c *benchCmd) write(e *environment, report *bench.Report) error {
+	text := report.WriteText
+	if c.JSON {
+		text = report.WriteJSON
+	}
+	errs := []error{text(e.stdout)}
+	for path, write := range map[string]func(io.Writer) error{c.HTML: report.WriteHTML, c.SVG: report.WriteSVG} {
+		if path != "" {
+			errs = append(errs, writeTo(path, write))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// writable says why a file can't be written, if it can't. What is in it stays.
+func writable(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return f.Close()
 }
 
 // kept reads earlier reports; it returns nil when none is asked for.
@@ -115,13 +139,17 @@ func (c *benchCmd) measure(e *environment, cfg bench.Config) (*bench.Report, err
 	select {
 	case out := <-result:
 		if ctx.Err() != nil && out.err != nil {
-			return nil, exitError{exitFailure, "ended before all was measured: " + out.err.Error()}
+			return out.report, exitError{exitFailure, "ended before all was measured: " + out.err.Error()}
 		}
 		return out.report, out.err
 	case <-end.Done(): // at once: workers end with this process, the server has a guard; schemas in a named database stay
 		var second secondSignal
 		errors.As(context.Cause(end), &second)
-		return nil, exitError{second.code(), second.Error()}
+		left := ""
+		if cfg.DatabaseURL != "" {
+			left = "; schemas whose names begin with notifyworker_bench_ are left: drop them"
+		}
+		return nil, exitError{second.code(), second.Error() + left}
 	}
 }
 

@@ -143,8 +143,24 @@ func TestAStoppedBenchLeavesNothing(t *testing.T) {
 	wantStopLeavesNothing(t, "idle latency", "latency", "--only=drain,latency", "--rounds=1", "--duration=30s")
 }
 
+func TestAStoppedBenchShowsWhatItHasMeasured(t *testing.T) {
+	b := wantStopLeavesNothing(t, "additions, round 1", "addition", "--only=drain,addition", "--rounds=2", "--duration=50ms", "--short")
+	wantAll(t, b.out.String(), "what follows was measured before the error", "DRAINING (drain)", "TARGETS")
+}
+
+func TestBenchAsksFirstWhetherItsPageCanBeWritten(t *testing.T) {
+	b := start(t, nil, "bench", "--only=drain", "--html="+filepath.Join(t.TempDir(), "none", "page.html"))
+	if code := b.code(); code != exitFailure {
+		t.Errorf("exit code %d, want %d", code, exitFailure)
+	}
+	wantAll(t, b.out.String(), "write the report", "page.html")
+	if strings.Contains(b.out.String(), "preparing") {
+		t.Error("it measured before it found out")
+	}
+}
+
 // wantStopLeavesNothing interrupts a benchmark once it says something, which it does in a section.
-func wantStopLeavesNothing(t *testing.T, says, section string, args ...string) {
+func wantStopLeavesNothing(t *testing.T, says, section string, args ...string) *command {
 	t.Helper()
 	db := pgtest.Empty(t)
 	b := start(t, nil, append([]string{"bench", "--database-url=" + db.URL}, args...)...)
@@ -161,6 +177,7 @@ func wantStopLeavesNothing(t *testing.T, says, section string, args ...string) {
 	}
 	wantAll(t, b.out.String(), "interrupt: cleaning up", "ended before all was measured: section "+section+": stopped by interrupt")
 	wantNoBench(t, db, b)
+	return b
 }
 
 func TestBenchOnItsOwnServerShowsTables(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 
 type statsCmd struct {
 	database
-	Window string `placeholder:"DURATION" help:"Durations and failures of the jobs that ended within it (default 1h)."`
+	Window string `placeholder:"DURATION" help:"Durations and failures of the jobs that ended within it, the last 50000 of them at most (default 1h)."`
 }
 
 func (c *statsCmd) Run(e *environment) error {
@@ -70,12 +70,16 @@ func (c *statsCmd) show(ctx context.Context, e *environment, s shard, window tim
 	}
 	fmt.Fprintf(t, "\nTYPE\tENDED IN %v\tFAILED\tP50\tP95\n", window)
 	var ended int64
+	var since time.Time
 	for _, d := range durations {
 		ended += d.Runs
+		if since.IsZero() || d.Since.Before(since) {
+			since = d.Since
+		}
 		fmt.Fprintf(t, "%s\t%d\t%d\t%v\t%v\n", printable(d.Type), d.Runs, d.Failures, d.P50, d.P95)
 	}
 	if ended >= queue.MostDurations {
-		fmt.Fprintf(t, "(of the last %d jobs that ended; ask for a shorter --window)\n", ended)
+		fmt.Fprintf(t, "(the last %d jobs that ended, since %s: earlier ones are not counted)\n", ended, since.Format(time.DateTime+" MST"))
 	}
 	fmt.Fprintln(t, "\nWORKER\tHOST\tPID\tVERSION\tSLOTS\tBUSY\tLAST BEAT AGO")
 	rows, err := conn.Query(ctx, c.sql(`SELECT id::text, host, pid, version, slots, busy, extract(epoch FROM clock_timestamp() - last_beat)::float8

@@ -37,23 +37,24 @@ type section struct {
 	name, title string
 	steps       func(*run) int // how often it calls run.step
 	measure     func(context.Context, *run, *Section) error
-	long        bool // takes so long that it runs only when it is named
+	long        bool   // takes so long that it runs only when it is named
+	warning     string // what it does to others who use the server, "" if nothing but load
 }
 
 func sections() []section {
 	return []section{
-		{"latency", "From commit to start", latencySteps, measureLatency, false},
-		{"enqueue", "Enqueueing", enqueueSteps, measureEnqueue, false},
-		{"drain", "Draining", drainSteps, measureDrain, false},
-		{"cost", "What a job and an idle worker cost", costSteps, measureCost, false},
-		{"catalog", "A hot catalog", catalogSteps, measureCatalog, false},
-		{"addition", "Additions to a waiting job", additionSteps, measureAddition, false},
-		{"due", "Due times", dueSteps, measureDue, false},
-		{"fleet", "Many worker processes", fleetSteps, measureFleet, false},
-		{"soak", "A long time behind an old snapshot", soakSteps, measureSoak, true},
-		{"pinned", "Vacuum pinned and not", pinnedSteps, measurePinned, true},
-		{"growth", "With and without a history", growthSteps, measureGrowth, true},
-		{"slowdisk", "A slow disk", slowDiskSteps, measureSlowDisk, true},
+		{"latency", "From commit to start", latencySteps, measureLatency, false, ""},
+		{"enqueue", "Enqueueing", enqueueSteps, measureEnqueue, false, ""},
+		{"drain", "Draining", drainSteps, measureDrain, false, ""},
+		{"cost", "What a job and an idle worker cost", costSteps, measureCost, false, ""},
+		{"catalog", "A hot catalog", catalogSteps, measureCatalog, false, ""},
+		{"addition", "Additions to a waiting job", additionSteps, measureAddition, false, ""},
+		{"due", "Due times", dueSteps, measureDue, false, ""},
+		{"fleet", "Many worker processes", fleetSteps, measureFleet, false, ""},
+		{"soak", "A long time behind an old snapshot", soakSteps, measureSoak, true, "keeps vacuum from removing anything in the whole database for half an hour, and makes a million rows"},
+		{"pinned", "Vacuum pinned and not", pinnedSteps, measurePinned, true, "keeps vacuum from removing anything in the whole database for 10 minutes"},
+		{"growth", "With and without a history", growthSteps, measureGrowth, true, "makes millions of rows"},
+		{"slowdisk", "A slow disk", slowDiskSteps, measureSlowDisk, true, "slows down the commits of all others"},
 	}
 }
 
@@ -118,9 +119,9 @@ type run struct {
 	progress *progress
 }
 
-// Run measures and returns what it found. An error says what could not be measured, or that ctx ended first; the schemas are
-// dropped in any case.
-func Run(ctx context.Context, cfg Config) (_ *Report, err error) {
+// Run measures and returns what it found. An error says what could not be measured, or that ctx ended first: then the report has
+// the sections that were measured before, and is nil when there is none. The schemas are dropped in any case.
+func Run(ctx context.Context, cfg Config) (report *Report, err error) {
 	cfg, err = cfg.withDefaults()
 	if err != nil {
 		return nil, err
@@ -142,9 +143,12 @@ func Run(ctx context.Context, cfg Config) (_ *Report, err error) {
 			steps += s.steps(r)
 		}
 	}
+	if p.own == nil {
+		warn(cfg.Progress, chosen)
+	}
 	r.progress = newProgress(cfg.Progress, cfg.Terminal, steps)
 	defer r.progress.close()
-	report := &Report{
+	all := &Report{
 		Version: cfg.Version, Started: began.UTC().Truncate(time.Second), Short: cfg.Short, Rounds: cfg.Rounds, SliceSeconds: cfg.Slice.Seconds(),
 		Machine: Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()}, Server: p.server,
 	}
@@ -155,13 +159,23 @@ func Run(ctx context.Context, cfg Config) (_ *Report, err error) {
 			if ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}
-			return nil, fmt.Errorf("section %s: %w", s.name, err)
+			return report, fmt.Errorf("section %s: %w", s.name, err)
 		}
 		out.TookSeconds = time.Since(start).Seconds()
-		report.Sections = append(report.Sections, out)
+		all.Sections = append(all.Sections, out)
+		all.TookSeconds = time.Since(began).Seconds()
+		report = all
 	}
-	report.TookSeconds = time.Since(began).Seconds()
 	return report, nil
+}
+
+// warn says what sections do to others on a server that is not ours alone.
+func warn(to io.Writer, chosen []section) {
+	for _, s := range chosen {
+		if s.warning != "" {
+			fmt.Fprintf(to, "on a server that others use: section %s %s\n", s.name, s.warning)
+		}
+	}
 }
 
 // step says what is being measured from now on.

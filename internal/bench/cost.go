@@ -173,6 +173,7 @@ func (r *run) costTurn(ctx context.Context, c *contender, rate float64) (out cos
 			if err != nil {
 				return err
 			}
+			seconds := time.Since(began).Seconds()
 			if rate > 0 { // all of them, so that a poll is shared by those that it found
 				if err := pause(ctx, c.poll+50*time.Millisecond); err != nil {
 					return err
@@ -181,7 +182,6 @@ func (r *run) costTurn(ctx context.Context, c *contender, rate float64) (out cos
 					return err
 				}
 			}
-			seconds := time.Since(began).Seconds()
 			cpu, rss, err := c.usage(ctx)
 			if err != nil {
 				return err
@@ -191,6 +191,9 @@ func (r *run) costTurn(ctx context.Context, c *contender, rate float64) (out cos
 			out = cost{
 				statements: (after.statements - before.statements) / float64(ended), cpu: (cpu - cpuBefore).Seconds() * 1e6 / float64(ended),
 				server: (server - serverBefore) * 1e6 / float64(ended), rss: mib(c.peak(rss)), rate: float64(ended) / seconds,
+			}
+			if rate == 0 { // most of it was for what was enqueued, of which there is more than what was done
+				out.server = math.NaN()
 			}
 			if ended == 0 {
 				out.statements, out.cpu, out.server = math.NaN(), math.NaN(), math.NaN()

@@ -230,6 +230,8 @@ func reportGrowth(s *Section, jobs int, sides []*growing, asked [][]question) {
 	s.atMost("idle latency p50 with a history, by that without", idle50, 1.1, "×")
 	s.atMost("idle latency p99 with a history, by that without", idle99, 1.1, "×")
 	s.atMost("latency p50 at 200 jobs/s with a history, by that without", steady50, 1.1, "×")
+	s.atMost("latency p99 at 200 jobs/s with a history, by that without", steady99, 1.1, "×")
+	s.atMost("lateness p99 of due jobs with a history, by that without", late99, 1.1, "×")
 	s.atMost("lateness p50 of due jobs with a history, by that without", late50, 1.1, "×")
 	s.atLeast("enqueue rate into a hot catalog with a history, by that without", hot, 0.9, "×")
 	s.atMost("fold of 40,000 ids with a history, by that without", folded, 1.1, "×")

@@ -75,12 +75,45 @@ func (p *place) ask(ctx context.Context, conn *pgx.Conn) error {
 	}
 	p.server.Version = p.server.Settings["server_version"]
 	delete(p.server.Settings, "server_version")
-	if err := conn.QueryRow(ctx, `SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int - count(*)::int
-		FROM pg_stat_activity WHERE backend_type = 'client backend'`).Scan(&p.spare); err != nil {
+	if err := conn.QueryRow(ctx, spareSQL).Scan(&p.spare); err != nil {
 		return fmt.Errorf("ask for the server's connections: %w", err)
+	}
+	if p.own != nil {
+		return p.askOwn(ctx, conn)
+	}
+	var published bool
+	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_publication WHERE puballtables)").Scan(&published); err != nil {
+		return fmt.Errorf("ask for publications: %w", err)
+	}
+	if published {
+		return fmt.Errorf("database %s has a publication FOR ALL TABLES: the tables of the benchmark would be replicated, and stop subscribers that don't have them: give another database of the server", conn.Config().Database)
 	}
 	return nil
 }
+
+// askOwn takes note of a data folder in memory, where a sync costs nothing.
+func (p *place) askOwn(ctx context.Context, conn *pgx.Conn) error {
+	var folder string
+	if err := conn.QueryRow(ctx, "SHOW data_directory").Scan(&folder); err != nil {
+		return fmt.Errorf("ask for the server's settings: %w", err)
+	}
+	if inMemory(folder) {
+		p.server.Settings[filesIn] = "memory"
+	}
+	return nil
+}
+
+// filesIn is what a report says, among the server's settings, of the files of a server of ours: "memory", or nothing.
+const filesIn = "files in"
+
+// Connections that the server can still take from us. Who may not see the sessions of others sees how many they are, by database.
+const spareSQL = `
+SELECT least(current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+             - coalesce(current_setting('reserved_connections', true), '0')::int - (SELECT coalesce(sum(s.numbackends), 0)::int FROM pg_stat_database s),
+             (SELECT d.datconnlimit - s.numbackends FROM pg_database d JOIN pg_stat_database s ON s.datid = d.oid
+               WHERE d.datname = current_database() AND d.datconnlimit >= 0),
+             (SELECT r.rolconnlimit - (SELECT count(*)::int FROM pg_stat_activity a WHERE a.usename = current_user)
+                FROM pg_roles r WHERE r.rolname = current_user AND r.rolconnlimit >= 0))`
 
 // close drops the schemas, and the server if it is ours.
 func (p *place) close() error {
@@ -90,21 +123,29 @@ func (p *place) close() error {
 	if len(p.made) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), dropWithin)
 	defer cancel()
 	conn, err := p.connect(ctx)
 	if err != nil {
-		return fmt.Errorf("drop the schemas %s_…: %w", p.prefix, err)
+		return fmt.Errorf("the schemas %s_… are left: %w", p.prefix, err)
 	}
-	defer conn.Close(ctx) //nolint:errcheck // nothing is open
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is open
+	// A dump, say, may have a table locked for longer than a client of ours would wait.
+	if _, err := conn.Exec(ctx, "SELECT set_config('lock_timeout', '0', false), set_config('statement_timeout', '0', false)"); err != nil {
+		return fmt.Errorf("the schemas %s_… are left: %w", p.prefix, err)
+	}
 	var errs []error
 	for name := range p.made {
-		if _, err := conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+pgx.Identifier{name}.Sanitize()+" CASCADE"); err != nil {
-			errs = append(errs, fmt.Errorf("drop schema %s: %w", name, err))
+		drop := "DROP SCHEMA IF EXISTS " + pgx.Identifier{name}.Sanitize() + " CASCADE"
+		if _, err := conn.Exec(ctx, drop); err != nil {
+			errs = append(errs, fmt.Errorf("schema %s is left, by hand: %s; %w", name, drop, err))
 		}
 	}
 	return errors.Join(errs...)
 }
+
+// dropWithin is how long the schemas of the benchmark may take to be dropped, with waiting for who reads them.
+const dropWithin = 2 * time.Minute
 
 // connect opens one connection of a client.
 func (p *place) connect(ctx context.Context) (*pgx.Conn, error) {

@@ -136,7 +136,7 @@ func (s *Section) atMost(what string, value, limit float64, unit string) {
 }
 
 func (s *Section) atLeast(what string, value, limit float64, unit string) {
-	s.Targets = append(s.Targets, Target{what, false, Number(limit), unit, Number(value), value >= limit})
+	s.Targets = append(s.Targets, Target{what, false, Number(limit), unit, Number(value), value >= limit && !math.IsInf(value, 0)})
 }
 
 // row makes one of plain numbers.

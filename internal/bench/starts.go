@@ -134,11 +134,15 @@ func (s *starts) take() (took []time.Duration, waiting int) {
 	return took, len(s.acked)
 }
 
-// reset returns what was measured since the last reset, and how many jobs have not begun.
+// reset returns what was measured since the last reset, and how many jobs have not begun. What one of those has waited until now is
+// among what was measured: it will be more.
 func (s *starts) reset() (took []time.Duration, left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	took, left = s.took, len(s.acked)
+	for _, at := range s.acked {
+		took = append(took, time.Since(at))
+	}
 	if s.due {
 		took = s.late
 	}

@@ -76,11 +76,13 @@ func ratio(a, b *rounds, f func(spread) float64) float64 {
 	return medianRatio(each(a.spreads, f), each(b.spreads, f))
 }
 
-// medianRatio divides round by round: what disturbs a round disturbs both.
+// medianRatio divides round by round: what disturbs a round disturbs both. A round in which b came to nothing was not measured.
 func medianRatio(a, b []float64) float64 {
 	var q []float64
 	for i := range min(len(a), len(b)) {
-		q = append(q, a[i]/b[i])
+		if b[i] != 0 {
+			q = append(q, a[i]/b[i])
+		}
 	}
 	return median(q)
 }

@@ -42,6 +42,17 @@ func TestMediansLeaveOutWhatWasNotMeasured(t *testing.T) {
 	if got := medianRatio([]float64{2, 20, 2}, []float64{1, 10, 1}); got != 2 {
 		t.Errorf("ratio %v, want 2", got)
 	}
+	if got := medianRatio([]float64{2, 20, 2}, []float64{1, 0, 1}); got != 2 {
+		t.Errorf("ratio %v with a round in which nothing was done, want 2", got)
+	}
+	s := &Section{}
+	s.atLeast("by an opponent that did nothing", medianRatio([]float64{2}, []float64{0}), 10, "×")
+	s.atLeast("by nothing", math.Inf(1), 10, "×")
+	for _, target := range s.Targets {
+		if target.Met {
+			t.Errorf("%s: met", target.What)
+		}
+	}
 }
 
 func TestRoundsComeToMediansAndTheWorst(t *testing.T) {
@@ -78,7 +89,7 @@ func TestStartsMeetTheirCommits(t *testing.T) {
 			t.Errorf("settle: %v", err)
 		}
 		took, left := s.reset()
-		if len(took) != 2 || took[0] != time.Millisecond || took[1] != 0 || left != 1 {
+		if len(took) != 3 || took[0] != time.Millisecond || took[1] != 0 || took[2] < 2*time.Second || left != 1 {
 			t.Errorf("got %v, %d left", took, left)
 		}
 		s.ack(4, time.Now())

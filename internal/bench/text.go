@@ -30,6 +30,9 @@ func (r *Report) WriteText(w io.Writer) error {
 }
 
 func (s Server) durability() string {
+	if s.Settings[filesIn] == "memory" {
+		return "NOT durable (its files are in memory; set TMPDIR to a folder on a disk)"
+	}
 	if s.Settings["fsync"] == "on" && s.Settings["synchronous_commit"] != "off" {
 		return "durable"
 	}

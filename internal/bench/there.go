@@ -68,12 +68,12 @@ func (r *run) workThere(ctx context.Context, c *contender) error {
 	c.procs = append(c.procs, process{pid, log})
 	c.mu.Unlock()
 	c.starts.read(told)
-	err = cmd.Wait()
+	cmd.Wait() //nolint:errcheck // its state says as much
 	c.mu.Lock()
 	c.procs = slices.DeleteFunc(c.procs, func(p process) bool { return p.pid == pid })
 	c.mu.Unlock()
-	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("it ended: %w; its log: %s", err, c.troubles)
+	if ctx.Err() == nil { // also when it says that all is well: the turn would go on without it
+		return fmt.Errorf("it ended (%v); its log: %s", cmd.ProcessState, c.troubles)
 	}
 	return nil
 }

@@ -44,6 +44,7 @@ type Duration struct {
 	Runs     int64
 	P50, P95 time.Duration
 	Failures int64
+	Since    time.Time // when the first of them ended
 }
 
 // MostDurations is how many jobs Durations looks at, the last ones to end. 50,000 entries of an index are read, and sorted by
@@ -51,7 +52,7 @@ type Duration struct {
 const MostDurations = 50_000
 
 // Durations returns a row a type with jobs that ended within the window, the slowest type first. Of more than MostDurations jobs
-// it counts the last ones: then the Runs of all rows are MostDurations together.
+// it counts the last ones: then the Runs of all rows are MostDurations together, and a type without a row may have ended before.
 func (s *Store) Durations(ctx context.Context, window time.Duration) ([]Duration, error) {
 	ctx, done := s.bound(ctx)
 	defer done()
@@ -61,7 +62,7 @@ func (s *Store) Durations(ctx context.Context, window time.Duration) ([]Duration
 	}
 	out, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (d Duration, err error) {
 		var p50, p95 float64
-		err = r.Scan(&d.Type, &d.Runs, &p50, &p95, &d.Failures)
+		err = r.Scan(&d.Type, &d.Runs, &p50, &p95, &d.Failures, &d.Since)
 		d.P50, d.P95 = time.Duration(p50*float64(time.Millisecond)), time.Duration(p95*float64(time.Millisecond))
 		return d, err
 	})

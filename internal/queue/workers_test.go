@@ -249,6 +249,9 @@ func TestDurationsAreThoseOfTheLastJobsThatEnded(t *testing.T) {
 	if err != nil || len(durations) != 1 || durations[0].Type != "recent" || durations[0].Runs != queue.MostDurations || durations[0].P95 != time.Second {
 		t.Fatalf("got %+v, %v", durations, err)
 	}
+	if ago := time.Since(durations[0].Since); ago < queue.MostDurations*time.Millisecond {
+		t.Errorf("the first of them ended %v ago", ago)
+	}
 }
 
 func TestSweepRepairsAdditionsWhoseJobWasDeletedByHand(t *testing.T) {
