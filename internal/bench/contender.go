@@ -159,22 +159,54 @@ func (r *run) awaitReady(ctx context.Context, c *contender) error {
 
 // enqueue commits a job and takes note of when that was acknowledged.
 func (c *contender) enqueue(ctx context.Context, conn *pgx.Conn) (id int64, err error) {
-	schema := pgx.Identifier{c.schema}.Sanitize()
-	switch {
-	case c.kind == floor:
-		err = conn.QueryRow(ctx, "INSERT /* bench client */ INTO "+schema+".jobs DEFAULT VALUES RETURNING id").Scan(&id)
-	case c.refresh:
-		err = conn.QueryRow(ctx, "SELECT /* bench client */ job_id FROM "+schema+".enqueue_price_refresh($1, '[\"p1\"]')",
-			"c"+strconv.FormatInt(c.number.Add(1), 10)).Scan(&id)
-	default:
-		err = conn.QueryRow(ctx, "SELECT /* bench client */ job_id FROM "+schema+".enqueue_job('"+jobType+"')").Scan(&id)
-	}
+	sql, args := c.call()
+	err = conn.QueryRow(ctx, sql, args...).Scan(&id)
 	if err == nil {
 		c.starts.ack(id, time.Now())
 	} else if ctx.Err() == nil {
 		c.starts.failed(err)
 	}
 	return id, err
+}
+
+// call is the statement by which a client enqueues the next job.
+func (c *contender) call() (sql string, args []any) {
+	schema := pgx.Identifier{c.schema}.Sanitize()
+	switch {
+	case c.kind == floor:
+		return "INSERT /* bench client */ INTO " + schema + ".jobs DEFAULT VALUES RETURNING id", nil
+	case c.refresh:
+		return "SELECT /* bench client */ job_id FROM " + schema + ".enqueue_price_refresh($1, '[\"p1\"]')", []any{"c" + strconv.FormatInt(c.number.Add(1), 10)}
+	default:
+		return "SELECT /* bench client */ job_id FROM " + schema + ".enqueue_job('" + jobType + "')", nil
+	}
+}
+
+// rehearse has a session make its plans, as those of an API's pool have: it enqueues, as far as to what happens at a commit, and rolls back.
+func (c *contender) rehearse(ctx context.Context, conn *pgx.Conn) error {
+	for range 6 { // PL/pgSQL plans anew up to five times
+		sql, args := c.call()
+		if err := rolledBack(ctx, conn, sql, args...); err != nil {
+			return fmt.Errorf("enqueue for %s: %w", c.name, err)
+		}
+	}
+	return nil
+}
+
+// rolledBack executes a statement and what is deferred to the commit, and rolls back.
+func rolledBack(ctx context.Context, conn *pgx.Conn, sql string, args ...any) error {
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // a connection that can't do that is not used again
+	if _, err := tx.Exec(ctx, sql, args...); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, "SET CONSTRAINTS ALL IMMEDIATE"); err != nil {
+		return err
+	}
+	return tx.Rollback(ctx)
 }
 
 // warm lets each contender work a few jobs that don't count: connections are made, statements prepared.

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -10,7 +11,9 @@ import (
 
 const drainAbout = `Jobs that wait already and do nothing, worked by one process. Jobs a second from the first start to the commit of the last conclusion, by the server's clock. ` +
 	`Statements: what the worker sent for each job; processor: its own time for each thousand. ` +
-	`Both have in them what the start of the process takes, since the jobs wait before it: compare them at one number of jobs.`
+	`Both have in them what the start of the process takes, since the jobs wait before it: compare them at one number of jobs. ` +
+	`"Raw SQL" are two connections that take 100 jobs of the same table by one statement and write 100 conclusions by another, and do nothing else: no triggers, no handlers, no leases that are kept, no worker. ` +
+	`In the whole cycle they make the jobs as well, 100 by one statement.`
 
 func drainContenders() []*contender {
 	return []*contender{
@@ -22,7 +25,17 @@ func drainContenders() []*contender {
 	}
 }
 
-func drainSteps(r *run) int { return r.cfg.Rounds * len(drainContenders()) }
+func drainSteps(r *run) int { return r.cfg.Rounds * (len(drainContenders()) + len(rawTurns)) }
+
+// rawTurns are raw SQL's: whether it makes the jobs, too.
+var rawTurns = []struct {
+	name       string
+	cycle      bool
+	statements float64 // a job
+}{
+	{"raw SQL, batches of 100", false, 2. / rawBatch},
+	{"raw SQL, batches of 100, the whole cycle", true, 3. / rawBatch},
+}
 
 func measureDrain(ctx context.Context, r *run, s *Section) error {
 	s.About = drainAbout
@@ -30,6 +43,11 @@ func measureDrain(ctx context.Context, r *run, s *Section) error {
 	if err := r.prepare(ctx, cs); err != nil {
 		return err
 	}
+	lean, err := r.schema(ctx, bare, "")
+	if err != nil {
+		return err
+	}
+	raw := make([][]float64, len(rawTurns))
 	jobs := r.amount(20_000, 5_000)
 	rates, calls, cpu := make([][]float64, len(cs)), make([][]float64, len(cs)), make([][]float64, len(cs))
 	for n := range r.cfg.Rounds {
@@ -41,6 +59,14 @@ func measureDrain(ctx context.Context, r *run, s *Section) error {
 			}
 			rates[i], calls[i], cpu[i] = append(rates[i], d.rate), append(calls[i], d.statements), append(cpu[i], d.cpu)
 		}
+		for i, turn := range rawTurns {
+			r.step("draining %d jobs, round %d: %s", jobs, n+1, turn.name)
+			rate, err := r.rawTurn(ctx, lean, jobs, turn.cycle)
+			if err != nil {
+				return fmt.Errorf("%s: %w", turn.name, err)
+			}
+			raw[i] = append(raw[i], rate)
+		}
 	}
 	t := Table{Title: fmt.Sprintf("%d jobs", jobs), Columns: []Column{{"jobs/s", ""}, {"statements a job", ""}, {"processor a 1,000 jobs", "ms"}}}
 	chart := Chart{Title: "Draining, one process", Unit: "jobs/s", Series: []Series{{Name: "jobs/s"}}}
@@ -51,8 +77,13 @@ func measureDrain(ctx context.Context, r *run, s *Section) error {
 		chart.Labels = append(chart.Labels, c.name)
 		chart.Series[0].Values = append(chart.Series[0].Values, Number(median(rates[i])))
 	}
+	for i, turn := range rawTurns {
+		t.Rows = append(t.Rows, row(turn.name, median(raw[i]), turn.statements, math.NaN()))
+		chart.Labels = append(chart.Labels, turn.name)
+		chart.Series[0].Values = append(chart.Series[0].Values, Number(median(raw[i])))
+	}
 	s.Tables, s.Charts = []Table{t}, []Chart{chart}
-	s.atLeast("drain rate of one process, 100 slots", median(rates[1]), 10_800, "jobs/s")
+	s.atLeast("drain rate of one process, 100 slots, by raw SQL's whole cycle in batches", medianRatio(rates[1], raw[1]), 0.6, "×")
 	s.Notes = append(s.Notes, troublesOf(cs)...)
 	return nil
 }
@@ -70,15 +101,7 @@ func (r *run) drainTurn(ctx context.Context, c *contender, jobs int) (d drained,
 		if err != nil {
 			return err
 		}
-		sql := "INSERT INTO " + schema + ".jobs (type) SELECT '" + jobType + "' FROM generate_series(1, $1)"
-		if c.refresh {
-			sql = "INSERT INTO " + schema + `.jobs (type, config) SELECT 'PRICE_REFRESH', jsonb_build_object('catalogId', 'c' || n, 'productIds', '["p1"]'::jsonb) FROM generate_series(1, $1) n`
-		}
-		if _, err := conn.Exec(ctx, sql, jobs); err != nil {
-			return err
-		}
-		// As autovacuum would have done by now, in a queue that has filled slowly.
-		if _, err := conn.Exec(ctx, "VACUUM (ANALYZE) "+schema+".jobs"); err != nil {
+		if err := fill(ctx, conn, schema, jobs, c.refresh); err != nil {
 			return err
 		}
 		return r.withWorkers(ctx, []*contender{c}, func(ctx context.Context) error {
@@ -96,6 +119,20 @@ func (r *run) drainTurn(ctx context.Context, c *contender, jobs int) (d drained,
 		})
 	})
 	return d, err
+}
+
+// fill puts jobs there that wait.
+func fill(ctx context.Context, conn *pgx.Conn, schema string, jobs int, refresh bool) error {
+	sql := "INSERT INTO " + schema + ".jobs (type) SELECT '" + jobType + "' FROM generate_series(1, $1)"
+	if refresh {
+		sql = "INSERT INTO " + schema + `.jobs (type, config) SELECT 'PRICE_REFRESH', jsonb_build_object('catalogId', 'c' || n, 'productIds', '["p1"]'::jsonb) FROM generate_series(1, $1) n`
+	}
+	if _, err := conn.Exec(ctx, sql, jobs); err != nil {
+		return err
+	}
+	// As autovacuum would have done by now, in a queue that has filled slowly.
+	_, err := conn.Exec(ctx, "VACUUM (ANALYZE) "+schema+".jobs")
+	return err
 }
 
 // awaitDrained returns how many seconds passed from the first start to the last conclusion of the jobs that came after one.

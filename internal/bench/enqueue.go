@@ -128,10 +128,12 @@ func (r *run) insertLoop(ctx context.Context, c *contender, clients int, d time.
 	var prepared sync.WaitGroup // the time begins when all are
 	prepared.Add(clients)
 	begun := sync.OnceValue(begin)
-	n, _, err = r.clients(ctx, clients, func(ctx context.Context, conn *pgx.Conn, _ time.Time) (n int, err error) {
-		if _, err = conn.Prepare(ctx, sql, sql); err == nil {
-			_, err = conn.Exec(ctx, sql)
-		}
+	prepare := func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Prepare(ctx, sql, sql)
+		return err
+	}
+	n, _, err = r.clients(ctx, clients, prepare, func(ctx context.Context, conn *pgx.Conn, _ time.Time) (n int, err error) {
+		_, err = conn.Exec(ctx, sql)
 		prepared.Done()
 		if err != nil {
 			return 0, err

@@ -139,6 +139,11 @@ func (r *run) idleTurn(ctx context.Context, cs []*contender) error {
 
 // oneByOne enqueues one job after the other, each after the last one has started, in a new order of contenders each time.
 func (r *run) oneByOne(ctx context.Context, conn *pgx.Conn, cs []*contender, d time.Duration) error {
+	for _, c := range cs {
+		if err := c.rehearse(ctx, conn); err != nil {
+			return err
+		}
+	}
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		for _, i := range rand.Perm(len(cs)) {
 			if err := pause(ctx, 10*time.Millisecond+rand.N(10*time.Millisecond)); err != nil {
@@ -179,7 +184,7 @@ func (r *run) openLoop(ctx context.Context, c *contender, rate float64, d time.D
 	} else if rate > 500 {
 		clients = fullClients
 	}
-	return r.clients(ctx, clients, func(ctx context.Context, conn *pgx.Conn, began time.Time) (n int, err error) {
+	return r.clients(ctx, clients, c.rehearse, func(ctx context.Context, conn *pgx.Conn, began time.Time) (n int, err error) {
 		end := began.Add(d)
 		gap := func() time.Duration {
 			return time.Duration(rand.ExpFloat64() * float64(clients) / rate * float64(time.Second))
@@ -200,7 +205,7 @@ func (r *run) openLoop(ctx context.Context, c *contender, rate float64, d time.D
 
 // closedLoop lets each client enqueue its next job as soon as its last one has started.
 func (r *run) closedLoop(ctx context.Context, c *contender, clients int, d time.Duration) (n int, took time.Duration, err error) {
-	return r.clients(ctx, clients, func(ctx context.Context, conn *pgx.Conn, began time.Time) (n int, err error) {
+	return r.clients(ctx, clients, c.rehearse, func(ctx context.Context, conn *pgx.Conn, began time.Time) (n int, err error) {
 		for end := began.Add(d); time.Now().Before(end); {
 			id, err := c.enqueue(ctx, conn)
 			if err != nil {
@@ -219,9 +224,16 @@ func (r *run) closedLoop(ctx context.Context, c *contender, clients int, d time.
 }
 
 // clients runs f on so many connections at once and returns the sum of what they return, and how long that took. It began when all
-// were connected.
-func (r *run) clients(ctx context.Context, n int, f func(_ context.Context, _ *pgx.Conn, began time.Time) (int, error)) (sum int, took time.Duration, err error) {
+// were connected, and first had been done on each, one after the other.
+func (r *run) clients(ctx context.Context, n int, first func(context.Context, *pgx.Conn) error,
+	f func(_ context.Context, _ *pgx.Conn, began time.Time) (int, error),
+) (sum int, took time.Duration, err error) {
 	err = r.place.withConns(ctx, n, func(conns []*pgx.Conn) error {
+		for _, conn := range conns {
+			if err := first(ctx, conn); err != nil {
+				return err
+			}
+		}
 		g, ctx := errgroup.WithContext(ctx)
 		counts := make([]int, n)
 		began := time.Now()

@@ -18,6 +18,8 @@ func BenchmarkAnnounce(b *testing.B) {
 		CREATE FUNCTION nothing_as_owner() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = notifyworker, pg_temp AS $$ BEGIN RETURN NULL; END $$;
 		CREATE FUNCTION locks_as_owner() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = notifyworker, pg_temp AS $$ BEGIN
 			IF pg_try_advisory_xact_lock_shared(1, 1) THEN RETURN NULL; END IF; RETURN NULL; END $$;
+		CREATE FUNCTION locks_by_statement() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = notifyworker, pg_temp AS $$ BEGIN
+			IF EXISTS (SELECT FROM created c WHERE c.status = 'PENDING') AND pg_try_advisory_xact_lock_shared(1, 1) THEN RETURN NULL; END IF; RETURN NULL; END $$;
 		CREATE FUNCTION locks_and_queries() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = notifyworker, pg_temp AS $$ BEGIN
 			IF pg_try_advisory_xact_lock_shared(1, 1) THEN
 				IF NOT EXISTS (SELECT FROM workers w WHERE w.wants_notify AND w.last_beat > clock_timestamp() - interval '1 minute') THEN RETURN NULL; END IF;
@@ -27,8 +29,11 @@ func BenchmarkAnnounce(b *testing.B) {
 		{"does nothing", trigger + `nothing()`},
 		{"does nothing, with its owner's rights", trigger + `nothing_as_owner()`},
 		{"tries a lock", trigger + `locks_as_owner()`},
+		{"tries a lock, by statement and not at the commit", `CREATE TRIGGER form AFTER INSERT ON notifyworker.jobs REFERENCING NEW TABLE AS created FOR EACH STATEMENT EXECUTE FUNCTION locks_by_statement()`},
 		{"tries a lock, looks in workers", trigger + `locks_and_queries()`},
 		{"as it is, nobody sleeps", trigger + `notifyworker.announce_work(); SELECT setval('notifyworker.no_sleepers', 1)`},
+		{"as it is with a WHEN, nobody sleeps", `CREATE CONSTRAINT TRIGGER form AFTER INSERT ON notifyworker.jobs DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+			WHEN (NEW.status = 'PENDING') EXECUTE FUNCTION notifyworker.announce_work(); SELECT setval('notifyworker.no_sleepers', 1)`},
 		{"as it is, somebody may", trigger + `notifyworker.announce_work(); SELECT setval('notifyworker.no_sleepers', 1, false)`},
 	}
 	conn := tb.conn()
