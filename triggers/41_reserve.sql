@@ -213,7 +213,7 @@ COMMENT ON FUNCTION :"schema".reserve_carefully IS 'Internal: reserves jobs one 
 -- next_due: how long until there is something to reserve, and until a lease ends; in ms, negative or 0 for "now", NULL for
 -- nothing known. What is due, or has its lease end, before p_from is not seen. From less than a second ago on, a lease is told of
 -- that ends within the next 250 ms: the entries before a later one are those of all jobs that ran since it began, dead ones where
--- vacuum is pinned. Who starts its looks there looks again soon, or further back before it sleeps.
+-- vacuum is pinned. Who starts its looks there asks for the others beside them, by look_back.
 -- locks: nothing
 CREATE OR REPLACE FUNCTION :"schema".next_due(p_from timestamptz, OUT due_ms double precision, OUT lease_ms double precision)
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$

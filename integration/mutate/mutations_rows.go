@@ -202,16 +202,12 @@ var rows = []mutation{
 		old: "j.run_after >= $1 AND", new: "",
 	},
 	{
-		what: "a look in between ends where the others start", file: backSQL, in: queueTests, run: `TestALookInBetween`,
-		old: "AND j.lease_expires_at < e.at", new: "",
+		what: "a look in between tells of the next lease of a job", file: backSQL, in: queueTests, run: `TestALookInBetween`,
+		old: "least(job.lease_expires_at, refresh.lease_expires_at)", new: "refresh.lease_expires_at",
 	},
 	{
-		what: "a look in between tells of a lease that has ended", file: backSQL, in: queueTests, run: `TestALookInBetween`,
-		old: "lease.ended IS NOT NULL", new: "false",
-	},
-	{
-		what: "a look in between tells of a refresh's lease that has ended", file: backSQL, in: queueTests, run: `TestALookInBetween`,
-		old: "AND r.lease_expires_at >= $1 AND r.lease_expires_at < e.at", new: "AND false",
+		what: "a look in between tells of the next lease of a refresh", file: backSQL, in: queueTests, run: `TestALookInBetween`,
+		old: "least(job.lease_expires_at, refresh.lease_expires_at)", new: "job.lease_expires_at",
 	},
 	{
 		what: "a look tells when the next lease of a refresh ends", file: reserveSQL, in: queueTests, run: `TestALookTellsWhenTheNextLeaseOfARefresh`,

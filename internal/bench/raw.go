@@ -83,7 +83,7 @@ func rawDrain(ctx context.Context, conn *pgx.Conn, schema string, toMake int) (n
 			return n, err
 		}
 		ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-		if err != nil || len(ids) == 0 {
+		if err != nil || len(ids) == 0 && toMake == 0 {
 			return n, err
 		}
 		tag, err := conn.Exec(ctx, fmt.Sprintf(rawConclude, schema), ids)

@@ -72,9 +72,9 @@ func (k look) timestamp() pgtype.Timestamptz {
 	return pgtype.Timestamptz{Time: k.from, Valid: true}
 }
 
-// looked takes note of what a look found, and how long it took to find the first of it or nothing. It returns where the look
-// before it started.
-func (l *looks) looked(k look, found []Job, took time.Duration) (before time.Time) {
+// looked takes note of what a look found, whether it told what comes next, and how long it took to find the first of it or nothing. It
+// returns where the look before it started.
+func (l *looks) looked(k look, found []Job, told bool, took time.Duration) (before time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before, l.last = l.last, k.from
@@ -89,6 +89,7 @@ func (l *looks) looked(k look, found []Job, took time.Duration) (before time.Tim
 	case between:
 		l.further = false
 		l.between.seen(betweenAfter(took))
+		l.between.wanted = !told // it has not asked for leases
 	case full:
 		l.further = false
 		l.between.seen(betweenAfter(took))

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"notifyworker/internal/queue"
-
 	"github.com/jackc/pgx/v5"
 )
 
@@ -18,44 +16,70 @@ func (tb table) refreshing(n int, lease string) {
 		  FROM generate_series(1, $1::int)`, n, lease)
 }
 
-// A lease that ended before the place is told by the next look in between.
-func TestALookInBetweenTellsOfALeaseThatEnded(t *testing.T) {
-	tb := newTable(t, func(c *queue.Config) {
-		c.Types = map[string]queue.TypeSettings{"": {Lease: 5 * time.Second}}
-	})
-	due(tb, "0 s")
-	tb.one()
-	tb.LooksAreSlow(-time.Second, time.Hour)
-	if ok, err := tb.Barrier(t.Context()); err != nil || !ok {
-		t.Fatal(ok, err)
-	}
-	if r := tb.reserve(5); r.NextLease <= 0 || r.NextLease > 5*time.Second {
-		t.Errorf("before the worker sleeps, the next lease ends in %s, want one within 5 s", r.NextLease)
-	}
-	if b := tb.lookBetween(); b.Lease {
-		t.Errorf("got %+v, but no lease has ended", b)
-	}
-	tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = lease_expires_at - interval '20 s'`)
-	if r := tb.reserve(5); r.NextLease >= 0 {
-		t.Errorf("the next lease ends in %s: the test has not shown what it should", r.NextLease)
-	}
-	tb.LooksAreSlow(-time.Second, time.Hour)
-	if b := tb.lookBetween(); !b.Lease || b.Job {
-		t.Errorf("got %+v, want a lease that has ended", b)
+// wantLease wants a look in between to tell of a lease that ends in about so long.
+func (tb table) wantLease(in time.Duration) {
+	tb.t.Helper()
+	b := tb.lookBetween()
+	if left := time.Until(b.Lease); b.Lease.IsZero() || left > in || left < in-30*time.Second || b.Job {
+		tb.t.Errorf("got %+v, which is in %s; want a lease that ends in %s", b, left, in)
 	}
 }
 
-func TestALookInBetweenTellsOfALeaseOfARefreshThatEnded(t *testing.T) {
-	tb := newTable(t)
-	due(tb, "0 s")
-	tb.one()
-	tb.LooksAreSlow(-time.Second, time.Hour)
-	tb.refreshing(1, "-15 s")
-	if r := tb.reserve(5); r.NextLease >= 0 {
-		t.Errorf("the next lease ends in %s: the test has not shown what it should", r.NextLease)
+// Who looks near the last jobs is told of leases by the look in between that follows, also of one that ended before the place.
+func TestALookInBetweenTellsOfTheNextLease(t *testing.T) {
+	for table, begin := range map[string]func(table){
+		"jobs": func(tb table) {
+			tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = clock_timestamp() + interval '1 hour'`)
+		},
+		"refreshes": func(tb table) {
+			tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = clock_timestamp() + interval '2 hours'`)
+			tb.refreshing(1, "1 hour")
+		},
+	} {
+		t.Run(table, func(t *testing.T) {
+			tb := newTable(t)
+			due(tb, "0 s")
+			tb.one()
+			begin(tb)
+			tb.LooksAreSlow(-time.Second, time.Hour)
+			tb.reserve(5)
+			tb.wantLease(time.Hour)
+			tb.exec(`UPDATE notifyworker.` + table + ` SET lease_expires_at = clock_timestamp() - interval '15 s'`)
+			if r := tb.reserve(5); r.NextLease >= 0 {
+				t.Errorf("the next lease ends in %s: the test has not shown what it should", r.NextLease)
+			}
+			tb.LooksAreSlow(-time.Second, time.Hour)
+			tb.wantLease(-15 * time.Second)
+		})
 	}
-	if b := tb.lookBetween(); !b.Lease || b.Job {
-		t.Errorf("got %+v, want a lease that has ended", b)
+}
+
+// The look after the barrier asks for all leases, or leaves that to a look in between, when it is brief and finds a job.
+func TestTheLookBeforeAWorkerSleepsTellsOfEveryLease(t *testing.T) {
+	for _, brief := range []bool{false, true} {
+		tb := newTable(t)
+		due(tb, "0 s")
+		tb.one()
+		tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = clock_timestamp() + interval '1 hour'`)
+		tb.LooksAreSlow(-time.Second, time.Hour)
+		if ok, err := tb.Barrier(t.Context()); err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		if !brief {
+			if r := tb.reserve(5); r.NextLease < 59*time.Minute {
+				t.Errorf("the next lease ends in %s, want an hour", r.NextLease)
+			}
+			continue
+		}
+		due(tb, "0 s")
+		r := tb.reserveBriefly(5)
+		if len(r.Jobs) != 1 || !r.Brief || r.LookBetween.IsZero() {
+			t.Errorf("got %+v, want a job, and a look in between to come", r)
+		}
+		tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = clock_timestamp() + interval '1 hour'`)
+		tb.LooksAreSlow(-time.Second, time.Hour)
+		tb.reserve(5)
+		tb.wantLease(time.Hour)
 	}
 }
 

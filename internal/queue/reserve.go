@@ -89,7 +89,7 @@ func (s *Store) lookFor(ctx context.Context, n int, brief bool) (Reservation, er
 		}
 		r.Poisoned = fmt.Errorf("reserve: %w", cause)
 	}
-	r.LastFrom = s.looks.looked(start, r.Jobs, r.look)
+	r.LastFrom = s.looks.looked(start, r.Jobs, r.told, r.look)
 	r.LookBetween, r.LookBack = s.looks.whenBehind(between), s.looks.whenBehind(full)
 	r.Brief = brief && !r.told && len(r.Jobs) < n
 	if len(r.Jobs) > 0 {

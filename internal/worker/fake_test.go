@@ -327,7 +327,10 @@ func (f *fakeStore) LookBetween(ctx context.Context) (queue.Behind, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	b := queue.Behind{Job: f.hidden && !f.far, Lease: f.unseen}
+	b := queue.Behind{Job: f.hidden && !f.far}
+	if f.unseen {
+		b.Lease = time.Now()
+	}
 	f.hidden, f.unseen = f.hidden && f.far, false
 	return b, nil
 }

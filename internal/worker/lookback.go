@@ -30,8 +30,8 @@ func (w *Worker) behind(ctx context.Context, clock *soonest, look func(context.C
 		if ctx.Err() == nil && looking.changed(err) {
 			w.logTrouble(err, doing)
 		}
-		if found.Lease {
-			w.leases.within(0)
+		if !found.Lease.IsZero() {
+			w.leases.within(max(0, time.Until(found.Lease)))
 		}
 		if found.Job {
 			w.cfg.Bell.Ring(listen.Nudged)
