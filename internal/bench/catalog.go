@@ -77,12 +77,7 @@ func (r *run) catalogTurn(ctx context.Context, c *contender, hold time.Duration,
 		var mu sync.Mutex
 		var waits []time.Duration
 		first := func(ctx context.Context, conn *pgx.Conn) error {
-			for i := range 6 {
-				if err := rolledBack(ctx, conn, sql, "first"+strconv.Itoa(i)); err != nil {
-					return err
-				}
-			}
-			return nil
+			return c.rehearseCall(ctx, conn, func() (string, []any) { return sql, []any{"first"} })
 		}
 		n, took, err := r.clients(ctx, fullClients, first, func(ctx context.Context, conn *pgx.Conn, began time.Time) (n int, err error) {
 			for end := began.Add(r.cfg.Slice); time.Now().Before(end); {

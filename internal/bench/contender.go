@@ -184,8 +184,13 @@ func (c *contender) call() (sql string, args []any) {
 
 // rehearse has a session make its plans, as those of an API's pool have: it enqueues, as far as to what happens at a commit, and rolls back.
 func (c *contender) rehearse(ctx context.Context, conn *pgx.Conn) error {
+	return c.rehearseCall(ctx, conn, c.call)
+}
+
+// rehearseCall is rehearse for another statement.
+func (c *contender) rehearseCall(ctx context.Context, conn *pgx.Conn, call func() (sql string, args []any)) error {
 	for range 6 { // PL/pgSQL plans anew up to five times
-		sql, args := c.call()
+		sql, args := call()
 		if err := rolledBack(ctx, conn, sql, args...); err != nil {
 			return fmt.Errorf("enqueue for %s: %w", c.name, err)
 		}

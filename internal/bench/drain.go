@@ -123,7 +123,7 @@ func (r *run) drainTurn(ctx context.Context, c *contender, jobs int) (d drained,
 
 // fill puts jobs there that wait.
 func fill(ctx context.Context, conn *pgx.Conn, schema string, jobs int, refresh bool) error {
-	sql := "INSERT INTO " + schema + ".jobs (type) SELECT '" + jobType + "' FROM generate_series(1, $1)"
+	sql := fmt.Sprintf(rawMake, schema)
 	if refresh {
 		sql = "INSERT INTO " + schema + `.jobs (type, config) SELECT 'PRICE_REFRESH', jsonb_build_object('catalogId', 'c' || n, 'productIds', '["p1"]'::jsonb) FROM generate_series(1, $1) n`
 	}

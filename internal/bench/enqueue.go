@@ -125,20 +125,15 @@ func (r *run) insertTurn(ctx context.Context, c *contender, clients int) (made, 
 // in between, when nobody is at it.
 func (r *run) insertLoop(ctx context.Context, c *contender, clients int, d time.Duration, begin func() error) (n int, err error) {
 	sql := "INSERT /* bench client */ INTO " + pgx.Identifier{c.schema, "jobs"}.Sanitize() + " (type) VALUES ('" + jobType + "')"
-	var prepared sync.WaitGroup // the time begins when all are
-	prepared.Add(clients)
 	begun := sync.OnceValue(begin)
 	prepare := func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Prepare(ctx, sql, sql)
+		if err == nil {
+			_, err = conn.Exec(ctx, sql)
+		}
 		return err
 	}
 	n, _, err = r.clients(ctx, clients, prepare, func(ctx context.Context, conn *pgx.Conn, _ time.Time) (n int, err error) {
-		_, err = conn.Exec(ctx, sql)
-		prepared.Done()
-		if err != nil {
-			return 0, err
-		}
-		prepared.Wait()
 		if err := begun(); err != nil {
 			return 0, err
 		}

@@ -99,8 +99,7 @@ func TestALookTellsWhenTheNextLeaseEnds(t *testing.T) {
 
 func TestALookTellsWhenTheNextLeaseOfARefreshEnds(t *testing.T) {
 	tb := newTable(t)
-	tb.exec(`INSERT INTO notifyworker.refreshes (job_id, tenant_id, catalog_id, scope, product_ids, listed, article_ids, lock_token, lease_expires_at)
-		VALUES (0, '00000000-0000-0000-0000-000000000000', 'c', 'PARTIAL', '["p1"]', true, '{p1}', gen_random_uuid(), now() + interval '1 hour')`)
+	tb.refreshing(1, "1 hour")
 	if r := tb.reserve(1); r.NextLease < 50*time.Minute || r.NextLease > time.Hour {
 		t.Errorf("got %v", r.NextLease)
 	}
