@@ -66,7 +66,10 @@ func TestAWorkerThatListensAndIsFrozenDeadOrBusyIsInNobodysWay(t *testing.T) {
 	atMost(t, "the slowest start with four idle listeners", r.slowestOf(jobs, 10*time.Second), inTheWay)
 	sitting[0].freeze()
 	atMost(t, "the slowest start beside a frozen listener", r.slowestOf(jobs, 10*time.Second), inTheWay)
+	// What a commit hands to it before the server has seen it die, it may have begun: that waits for its lease.
+	hands := ask[*int32](r, "SELECT (hands -> 'key')::integer FROM notifyworker.workers WHERE pid = $1::int", sitting[1].cmd.Process.Pid)
 	sitting[1].kill()
+	r.until(startup, "its session has ended", "SELECT NOT notifyworker.has_hands(coalesce($1, 0))", hands)
 	atMost(t, "the slowest start beside a frozen and a dead listener", r.slowestOf(jobs, 10*time.Second), inTheWay)
 	for i := range n - 3 { // one after the other becomes busy, and stays so, until one is left beside the frozen one
 		id := r.job("work", `{"sleep": 20}`)

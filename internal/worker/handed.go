@@ -59,8 +59,7 @@ func (w *Worker) Handed(ctx context.Context, h listen.Handed) {
 		w.ringHanded()
 		return
 	}
-	wait := max(takeOverAfter, takeOverCalls*w.handovers.call())
-	due := now.Add(wait + time.Duration(w.standsBy(h)%takeOverTimes)*takeOverApart + takeOverTogether).Truncate(takeOverTogether)
+	due := now.Add(w.patience() + time.Duration(w.standsBy(h)%takeOverTimes)*takeOverApart + takeOverTogether).Truncate(takeOverTogether)
 	w.handovers.watch(watched{h.Job, due, now.Add(watchFor)}, w.ringHanded)
 }
 
@@ -122,15 +121,10 @@ func (r *reserving) takeHanded() {
 	r.let()
 	r.noteTaken()
 	unsure, heard, others := r.handovers.next(r.ringHanded)
-	if r.causes.Has(listen.Unheard) { // those who were handed jobs, too, may have fallen silent, and nobody hears of them
-		r.takeOver(nil)
-	}
 	if unsure {
 		r.fetch(heard)
 	}
-	if len(others) > 0 {
-		r.takeOver(others)
-	}
+	r.standBy(others)
 }
 
 // let gives back the locks of jobs that are this worker's no more.

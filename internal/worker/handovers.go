@@ -39,10 +39,12 @@ type handovers struct {
 
 // watched is a job that was handed to somebody else.
 type watched struct {
-	job   int64
+	job   int64     // anyJob: those that this worker has not heard of
 	due   time.Time // then it is to be looked after
 	until time.Time // its lease counts from then on
 }
+
+const anyJob = 0
 
 // starter starts a job that was taken by a call that was sent at asked.
 type starter func(j queue.Job, asked time.Time) *hold

@@ -81,6 +81,7 @@ func (r *reserving) step() time.Duration {
 		r.stats.woken(rung)
 		if rung.Has(listen.Connected) {
 			r.handovers.doubt() // a job may have been handed over and not been heard of
+			r.missedOthers()
 			r.quiet.anew = true // the server may be another one by now, and the session of the hands gone
 		}
 		if rung = rung.Without(listen.HandedOver); rung != 0 {

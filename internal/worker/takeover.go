@@ -4,31 +4,63 @@ import (
 	"slices"
 	"time"
 
+	"notifyworker/internal/listen"
 	"notifyworker/internal/queue"
 )
 
-// takeOver takes over jobs that others were handed and have let lie, any when it is about none. Those that it can't have for now stay
+// missedOthers has this worker look after jobs that were handed to others while it did not hear of them: it listens from now on. Nobody
+// else may have heard either, as when those who listen are changing. Whoever was handed one has the usual time to take it.
+func (w *Worker) missedOthers() {
+	if w.cfg.TakesHanded {
+		now := time.Now()
+		w.handovers.watch(watched{anyJob, now.Add(w.patience()), now.Add(watchFor)}, w.ringHanded)
+	}
+}
+
+// patience is how long whoever was handed a job is given to take it.
+func (w *Worker) patience() time.Duration {
+	return max(takeOverAfter, takeOverCalls*w.handovers.call())
+}
+
+// standBy takes over what others have let lie, of those that are due.
+func (r *reserving) standBy(due []watched) {
+	var known, any []watched
+	for _, o := range due {
+		if o.job == anyJob {
+			any = []watched{o}
+		} else {
+			known = append(known, o)
+		}
+	}
+	if r.causes.Has(listen.Unheard) { // those who were handed jobs, too, may have fallen silent, and nobody hears of them
+		any = []watched{{anyJob, time.Time{}, time.Now().Add(watchFor)}}
+	}
+	for _, lying := range [][]watched{any, known} {
+		if len(lying) > 0 {
+			r.takeOver(lying)
+		}
+	}
+}
+
+// takeOver takes over jobs that others were handed and have let lie: anyJob, or some by their ids. Those that it can't have for now stay
 // watched.
 func (r *reserving) takeOver(lying []watched) {
 	if r.stop.Err() != nil {
 		return
 	}
 	free := r.slots.free()
-	if len(lying) > 0 {
+	var ids []int64 // nil: any
+	if lying[0].job != anyJob {
 		free = min(free, len(lying))
+		for _, o := range lying {
+			ids = append(ids, o.job)
+		}
 	}
 	free = r.slots.book(free)
 	defer r.slots.unbook(free)
 	if free == 0 {
 		r.watchOn(lying, nil)
 		return
-	}
-	var ids []int64
-	if len(lying) > 0 {
-		ids = make([]int64, len(lying))
-	}
-	for i, o := range lying {
-		ids[i] = o.job
 	}
 	asked := time.Now()
 	ctx, done := r.statement(r.stop, r.end)

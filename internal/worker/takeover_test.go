@@ -147,3 +147,51 @@ func TestWhoIsToldThatSomethingLiesThereTakesOverWhatWasHandedToAnybody(t *testi
 		x.finish(t)
 	})
 }
+
+// A job was handed to somebody while this worker did not listen, and nobody else did.
+func TestWhoBeginsToListenTakesOverWhatNobodyHeardOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := beginHanded(t, handle(ok), nil)
+		id := x.stray()
+		x.bell.Ring(listen.Connected)
+		pass(takeOverAfter - time.Millisecond)
+		if n := x.count("TakeOver"); n != 0 {
+			t.Errorf("it looked %d times before whoever was handed it had its time", n)
+		}
+		pass(takeOverApart)
+		x.wantCompleted(t, id)
+		pass(time.Minute)
+		if n := x.count("TakeOver"); n != 1 {
+			t.Errorf("it looked %d times, want once", n)
+		}
+		x.finish(t)
+	})
+}
+
+// It has no slot at that time, an error, and then more jobs than slots.
+func TestWhatNobodyHeardOfIsTakenOverAsSoonAsItCanBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := beginHanded(t, handle(func(context.Context, queue.Job) queue.Outcome {
+			time.Sleep(100 * time.Millisecond)
+			return queue.Outcome{}
+		}), func(c *Config, _ *fakeStore) { c.Slots = 2 })
+		own := []int64{x.enqueue("t", 0, 0), x.enqueue("t", 0, 0)}
+		fails := 2
+		x.setFail(func(method string) error {
+			if method == "TakeOver" && fails > 0 {
+				fails--
+				return errGone
+			}
+			return nil
+		})
+		x.bell.Ring(listen.Connected)
+		var ids []int64
+		for range 5 {
+			ids = append(ids, x.stray())
+		}
+		x.heard("another", ids[0])
+		pass(time.Second)
+		x.wantCompleted(t, append(own, ids...)...)
+		x.finish(t)
+	})
+}
