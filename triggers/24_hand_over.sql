@@ -180,19 +180,19 @@ CREATE OR REPLACE FUNCTION :"schema".take_over(
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
-    at   timestamptz;
+    at   timestamptz := clock_timestamp();
     ids  bigint[] := p_ids;
     lain bigint[] := '{}';
     r    record;
 BEGIN
     IF ids IS NULL THEN
         ids := ARRAY(SELECT j.id FROM jobs j
-                      WHERE j.status = 'RUNNING' AND j.lease_expires_at > clock_timestamp() AND j.started_at < clock_timestamp() - interval '40 ms'
+                      WHERE j.status = 'RUNNING' AND j.lease_expires_at > at AND j.started_at < at - interval '40 ms'
                         AND handed_key(j.lock_token) IS NOT NULL
                       ORDER BY j.lease_expires_at LIMIT 1000);
     END IF;
     FOR r IN SELECT j.id, j.lock_token FROM jobs j
-              WHERE j.id = ANY ((SELECT ids)::bigint[]) AND j.status = 'RUNNING' AND j.worker_id <> p_worker ORDER BY j.id LOOP
+              WHERE j.id = ANY ((SELECT ids)::bigint[]) AND j.worker_id <> p_worker ORDER BY j.id LOOP
         EXIT WHEN cardinality(lain) >= p_limit;
         IF was_let_lie(r.id, r.lock_token) THEN
             lain := lain || r.id;
@@ -204,7 +204,7 @@ BEGIN
     PERFORM pg_sleep(0.002);
     at := clock_timestamp();
     FOR r IN SELECT j.id, j.lock_token, j.worker_id, handed_key(j.lock_token) AS key FROM jobs j
-              WHERE j.id = ANY ((SELECT lain)::bigint[]) AND j.status = 'RUNNING' AND j.worker_id <> p_worker ORDER BY j.id LOOP
+              WHERE j.id = ANY ((SELECT lain)::bigint[]) AND j.worker_id <> p_worker ORDER BY j.id LOOP
         CONTINUE WHEN r.key IS NULL OR NOT has_hands(r.key);
         PERFORM FROM jobs j WHERE j.id = r.id AND j.lock_token = r.lock_token FOR UPDATE SKIP LOCKED;
         CONTINUE WHEN NOT FOUND;

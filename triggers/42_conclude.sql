@@ -81,18 +81,23 @@ COMMENT ON FUNCTION :"schema".progress IS 'For workers: notes how far a job is, 
 
 -- expired: jobs whose lease has ended, the longest ended first.
 -- $1 at most so many  $2 but for these, which could not be rescued: else they would hide those behind them
+-- $3 of leases that ended in the last so many ms; NULL: at any time
 -- returns: id, type, attempts, attempt limit, worker
--- locks: nothing; each is rescued by a call of its own. Lives from jobs_lease_idx.
+-- locks: nothing; each is rescued by a call of its own. Lives from jobs_lease_idx, of which it reads all dead entries of that time
 DROP FUNCTION IF EXISTS :"schema".expired(integer);
-CREATE OR REPLACE FUNCTION :"schema".expired(p_limit integer, p_passed bigint[] DEFAULT '{}')
+DROP FUNCTION IF EXISTS :"schema".expired(integer, bigint[]);
+CREATE OR REPLACE FUNCTION :"schema".expired(p_limit integer, p_passed bigint[] DEFAULT '{}', p_within_ms double precision DEFAULT NULL)
     RETURNS TABLE (id bigint, type text, attempts integer, max_attempts integer, worker_id text)
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 #variable_conflict use_column
+DECLARE
+    at    constant timestamptz := clock_timestamp();
+    since constant timestamptz := coalesce(at - p_within_ms * interval '1 ms', '-infinity');
 BEGIN
     RETURN QUERY
     SELECT j.id, j.type, j.attempts, j.max_attempts, j.worker_id::text
       FROM jobs j
-     WHERE j.status = 'RUNNING' AND j.lease_expires_at <= clock_timestamp()
+     WHERE j.status = 'RUNNING' AND j.lease_expires_at >= since AND j.lease_expires_at <= at
        AND j.id NOT IN (SELECT unnest(p_passed))
      ORDER BY j.lease_expires_at LIMIT p_limit;
 END $$;

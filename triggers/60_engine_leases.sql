@@ -42,19 +42,22 @@ COMMENT ON FUNCTION :"schema".extend_refreshes IS 'For workers: extends the leas
 
 -- take_over_refreshes: up to p_limit refreshes whose lease has ended go on here, under new tokens, after the ids that are
 -- dealt with already. That counts for nothing yet: see begin_refresh.
+-- $1 the worker  $2 lease in ms  $3 at most so many  $4 of leases that ended in the last so many ms; NULL: at any time
 -- returns: the refreshes, the oldest lease first
--- locks: their rows, passing over locked ones
-CREATE OR REPLACE FUNCTION :"schema".take_over_refreshes(p_worker uuid, p_lease_ms integer, p_limit integer)
+-- locks: their rows, passing over locked ones. Lives from refreshes_lease_idx, of which it reads all dead entries of that time
+DROP FUNCTION IF EXISTS :"schema".take_over_refreshes(uuid, integer, integer);
+CREATE OR REPLACE FUNCTION :"schema".take_over_refreshes(p_worker uuid, p_lease_ms integer, p_limit integer, p_within_ms double precision DEFAULT NULL)
     RETURNS TABLE (id bigint, lock_token uuid, job_id bigint, tenant_id uuid, catalog_id text, scope text, listed boolean,
                    product_ids jsonb, done_count integer, failed_count integer, attempts integer, trace_id text, operated_by uuid)
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
-    at constant timestamptz := clock_timestamp();
+    at    constant timestamptz := clock_timestamp();
+    since constant timestamptz := coalesce(at - p_within_ms * interval '1 ms', '-infinity');
 BEGIN
     RETURN QUERY
     WITH expired AS (
-        SELECT r.id FROM refreshes r WHERE r.status = 'ACTIVE' AND r.lease_expires_at <= at
+        SELECT r.id FROM refreshes r WHERE r.status = 'ACTIVE' AND r.lease_expires_at >= since AND r.lease_expires_at <= at
          ORDER BY r.lease_expires_at, r.id LIMIT p_limit FOR UPDATE SKIP LOCKED
     ), mine AS (
         UPDATE refreshes r

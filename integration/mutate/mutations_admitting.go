@@ -108,7 +108,11 @@ var admitting = []mutation{
 	},
 	{
 		what: "the end of the lease, for a takeover", file: leasesSQL, in: engineTests, run: `TestARefreshIsTakenOver|TestATakeover`,
-		old: "WHERE r.status = 'ACTIVE' AND r.lease_expires_at <= at", new: "WHERE r.status = 'ACTIVE'",
+		old: " AND r.lease_expires_at <= at", new: "",
+	},
+	{
+		what: "a takeover goes back as far as it is told to", file: leasesSQL, in: queueTests, run: `TestNobodyReadsAll`,
+		old: " AND r.lease_expires_at >= since", new: "",
 	},
 	{
 		what: "a takeover's SKIP LOCKED", file: leasesSQL, in: engineTests, run: `TestATakeover`,

@@ -52,8 +52,16 @@ var rows = []mutation{
 	},
 	{
 		what: "the end of the lease, for the search of what to rescue", file: concludeSQL, in: queueTests, run: `TestRescue|TestALongEnded|TestARescueAsks`,
-		old: " AND j.lease_expires_at <= clock_timestamp()",
+		old: " AND j.lease_expires_at <= at",
 		new: "",
+	},
+	{
+		what: "a search of what to rescue reads no leases that have not ended", file: concludeSQL, in: queueTests, run: `TestASearchForEndedLeases`,
+		old: "j.lease_expires_at <= at", new: "j.lease_expires_at <= clock_timestamp()",
+	},
+	{
+		what: "a search of what to rescue goes back as far as it is told to", file: concludeSQL, in: queueTests, run: `TestNobodyReadsAll`,
+		old: " AND j.lease_expires_at >= since", new: "",
 	},
 	{
 		what: "what could not be rescued does not hide what is behind it", file: concludeSQL, in: queueTests, run: `TestJobsThatCantBeRescued`,
@@ -174,7 +182,7 @@ var rows = []mutation{
 		old: "    SELECT j.lease_expires_at INTO lease FROM jobs j\n     WHERE j.status = 'RUNNING' AND j.lease_expires_at >= p_from AND j.lease_expires_at < until ORDER BY j.lease_expires_at LIMIT 1;\n", new: "",
 	},
 	{
-		what: "a near look does not read the leases of jobs that ran", file: reserveSQL, in: queueTests, run: `TestANearLook`,
+		what: "a near look does not read the leases of jobs that ran", file: reserveSQL, in: queueTests, run: `TestNobodyReadsAll`,
 		old: " AND j.lease_expires_at < until", new: "",
 	},
 	{

@@ -63,7 +63,19 @@ var handedTaken = []mutation{
 	},
 	{
 		what: "what is to be rescued is not asked for", file: mineSQL, in: queueTests, run: `TestMineIs`,
-		old: " AND j.lease_expires_at > clock_timestamp()", new: "",
+		old: " AND j.lease_expires_at > statement_timestamp()", new: "",
+	},
+	{
+		what: "who asks what is its own does not read the leases of jobs that ran", file: mineSQL, in: queueTests, run: `TestNobodyReadsAll`,
+		old: "statement_timestamp()", new: "clock_timestamp()",
+	},
+	{
+		what: "who looks for what lies there does not read the leases of jobs that ran", file: handSQL, in: queueTests, run: `TestNobodyReadsAll`,
+		old: "AND j.lease_expires_at > at AND j.started_at", new: "AND j.lease_expires_at > clock_timestamp() AND j.started_at",
+	},
+	{
+		what: "who looks for jobs by their ids does not read the leases of jobs that ran", file: handSQL, in: queueTests, run: `TestNobodyReadsAll`, all: true,
+		old: " AND j.worker_id <> p_worker ORDER BY j.id LOOP", new: " AND j.status = 'RUNNING' AND j.worker_id <> p_worker ORDER BY j.id LOOP",
 	},
 	{
 		what: "what was taken is not taken back", file: handSQL, in: queueTests, run: `TestWhatIsTakenBack`,

@@ -20,10 +20,11 @@ type store struct {
 	worker  string
 	article *string
 	leaseMS int
+	endings *queue.Ended
 }
 
 func newStore(cfg Config) store {
-	s := store{pool: cfg.Pool, schema: pgx.Identifier{cfg.Schema}.Sanitize(), worker: cfg.WorkerID, leaseMS: int(cfg.Lease.Milliseconds())}
+	s := store{pool: cfg.Pool, schema: pgx.Identifier{cfg.Schema}.Sanitize(), worker: cfg.WorkerID, leaseMS: int(cfg.Lease.Milliseconds()), endings: &queue.Ended{}}
 	if cfg.ArticleFunction != "" {
 		s.article = &cfg.ArticleFunction
 	}
@@ -186,10 +187,12 @@ func (s store) takeOver(ctx context.Context, limit int) (taken []*refresh, err e
 	ctx, done := context.WithTimeout(ctx, callTimeout)
 	defer done()
 	asked := time.Now()
+	search := s.endings.Search()
+	defer func() { search.Done(time.Since(asked), len(taken) < limit, err) }()
 	err = oneTrip(ctx, s.pool, func(b *pgx.Batch) {
 		b.Queue(`SELECT id, lock_token::text, job_id, tenant_id::text, catalog_id, scope = 'FULL', listed, product_ids::text, done_count,
 		                failed_count, attempts, coalesce(trace_id, ''), coalesce(operated_by::text, '')
-		           FROM `+s.schema+`.take_over_refreshes($1::text::uuid, $2, $3)`, s.worker, s.leaseMS, limit).Query(func(rows pgx.Rows) error {
+		           FROM `+s.schema+`.take_over_refreshes($1::text::uuid, $2, $3, $4)`, s.worker, s.leaseMS, limit, search.Within).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				var ids []byte
 				r := &refresh{taken: true, leaseUntil: asked.Add(time.Duration(s.leaseMS) * time.Millisecond)}

@@ -25,6 +25,9 @@ func (s *Store) LooksAreFull() bool {
 // PurgeRefreshesText is the statement as it is sent.
 func (s *Store) PurgeRefreshesText() string { return s.sql.purgeRefreshes }
 
+// MineText is the statement as it is sent.
+func (s *Store) MineText() string { return s.sql.mine }
+
 // ReserveAsking is ReserveBriefly that asks first whether a connection that was idle for a second still lives.
 func (s *Store) ReserveAsking(ctx context.Context, n int) (Reservation, error) {
 	return s.lookFor(ctx, n, true)
@@ -35,3 +38,20 @@ func (s *Store) LetEach() { s.hands.atOnce = 1 }
 
 // LetAsUsual has a Take give them back when they are many.
 func (s *Store) LetAsUsual() { s.hands.atOnce = letAtOnce }
+
+// LeaseSeenAfter is how much further back than to the last search one goes.
+const LeaseSeenAfter = leaseSeenAfter
+
+// SearchesAreSlow makes the store take its last search of all ended leases for a slow one that ended now and found all, and the next one due after d.
+func (s *Store) SearchesAreSlow(d time.Duration) {
+	s.ended.mu.Lock()
+	defer s.ended.mu.Unlock()
+	s.ended.covered, s.ended.all = time.Now(), time.Now().Add(d)
+}
+
+// EarlierBy makes it take the last search for one that was so much earlier.
+func (s *Store) EarlierBy(d time.Duration) {
+	s.ended.mu.Lock()
+	defer s.ended.mu.Unlock()
+	s.ended.covered = s.ended.covered.Add(-d)
+}

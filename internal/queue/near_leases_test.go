@@ -1,11 +1,8 @@
 package queue_test
 
 import (
-	"context"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // refreshing makes n active refreshes, whose lease ends in so long.
@@ -114,53 +111,5 @@ func TestANearLookTellsOnlyOfALeaseThatEndsSoon(t *testing.T) {
 				t.Errorf("the next lease ends in %v, want 100 ms at most", in)
 			}
 		})
-	}
-}
-
-// While vacuum is pinned, the leases of all jobs that ran stay in their index. Who looks near the last jobs doesn't read them.
-func TestANearLookDoesNotReadTheLeasesOfJobsThatRanWhileVacuumIsPinned(t *testing.T) {
-	tb := newTable(t)
-	report, err := tb.conn().BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer report.Rollback(context.WithoutCancel(t.Context())) //nolint:errcheck // it only reads
-	if _, err := report.Exec(t.Context(), "SELECT 1 FROM notifyworker.jobs"); err != nil {
-		t.Fatal(err)
-	}
-	const ran = 2000
-	tb.exec(`INSERT INTO notifyworker.jobs (type) SELECT 't' FROM generate_series(1, $1::int)`, ran)
-	if r := tb.reserve(ran); len(r.Jobs) != ran {
-		t.Fatalf("reserved %d jobs", len(r.Jobs))
-	}
-	tb.exec(`UPDATE notifyworker.jobs SET status = 'COMPLETED', lock_token = NULL, lease_expires_at = NULL, worker_id = NULL, finished_at = now()`)
-	tb.refreshing(ran, "1 hour")
-	tb.exec(`UPDATE notifyworker.refreshes SET status = 'DONE', lock_token = NULL, lease_expires_at = NULL, finished_at = now()`)
-	asker := tb.conn()
-	entries := func() (n int64) {
-		t.Helper()
-		_, err := asker.Exec(t.Context(), "SELECT pg_stat_force_next_flush()")
-		if err == nil {
-			err = asker.QueryRow(t.Context(), `SELECT pg_stat_get_tuples_returned('notifyworker.jobs_lease_idx'::regclass)
-				+ pg_stat_get_tuples_returned('notifyworker.refreshes_lease_idx'::regclass)`).Scan(&n)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	reads := func(from string) int64 {
-		t.Helper()
-		before := entries()
-		if _, err := asker.Exec(t.Context(), "SELECT notifyworker.next_due("+from+")"); err != nil {
-			t.Fatal(err)
-		}
-		return entries() - before
-	}
-	if n := reads(`'-infinity'`); n < 2*ran {
-		t.Fatalf("a full look reads %d entries: the test has not shown what it should", n)
-	}
-	if n := reads("clock_timestamp()"); n > ran/100 {
-		t.Errorf("a near look reads %d entries of leases that nobody has any more", n)
 	}
 }

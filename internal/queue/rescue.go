@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Rescued is a job that was taken from a worker whose lease had ended.
@@ -23,9 +24,13 @@ const mostErrors = 10 // that are told of one Rescue: those of a thousand jobs a
 func (s *Store) Rescue(ctx context.Context, limit int) (rescued []Rescued, err error) {
 	var errs []error
 	passed := []int64{}
+	search, took, none := s.ended.Search(), time.Duration(0), false
+	defer func() { search.Done(took, none, err) }()
 	for {
 		asked := limit - len(rescued)
-		found, err := s.expired(ctx, asked, passed)
+		began := time.Now()
+		found, err := s.expired(ctx, asked, passed, search.Within)
+		took = max(took, time.Since(began))
 		if err != nil {
 			return rescued, errors.Join(append(errs, err)...)
 		}
@@ -42,16 +47,18 @@ func (s *Store) Rescue(ctx context.Context, limit int) (rescued []Rescued, err e
 			rescued = append(rescued, r)
 		}
 		if len(found) < asked || len(rescued) >= limit {
+			none = len(found) < asked && len(passed) == 0
 			return rescued, errors.Join(errs...)
 		}
 	}
 }
 
-// expired asks for leases that have ended, the longest ended first, but for those of the jobs that were passed over.
-func (s *Store) expired(ctx context.Context, limit int, passed []int64) ([]Rescued, error) {
+// expired asks for leases that have ended, the longest ended first, but for those of the jobs that were passed over: of those
+// that ended within so many ms, nil for all.
+func (s *Store) expired(ctx context.Context, limit int, passed []int64, within *float64) ([]Rescued, error) {
 	ctx, end := s.bound(ctx)
 	defer end()
-	rows, err := s.cfg.DB.Query(ctx, s.sql.expired, limit, passed)
+	rows, err := s.cfg.DB.Query(ctx, s.sql.expired, limit, passed, within)
 	if err != nil {
 		return nil, fmt.Errorf("find leases that ended: %w", err)
 	}

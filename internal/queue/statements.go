@@ -41,7 +41,7 @@ func newStatements(schema string) (statements, error) {
 		held:     call("held($1, $2::text[]::uuid[])"),
 		progress: call("progress($1, $2::text::uuid, $3::text::jsonb)"),
 		extend:   call("extend($1, $2::text[]::uuid[], $3)"),
-		expired:  call("expired($1, $2)"),
+		expired:  call("expired($1, $2, $3)"),
 		takeBack: call("take_back($1, $2::text[]::uuid[], $3::text::uuid, $4, $5::text::jsonb)"),
 		takeOver: call("take_over($1, $2, $3::text::uuid, $4, $5::text::jsonb)"),
 	}

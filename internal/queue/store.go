@@ -51,6 +51,7 @@ type Store struct {
 	empty  emptyLooks
 	looks  looks
 	hands  hands
+	ended  Ended
 
 	purging purging
 }
