@@ -5,10 +5,10 @@
 --   1853292546  creating  tried by who inserts a catalog's first PENDING job
 --   1853292552  beside    shared by a plain write that could not get "creating" and goes on without. Who has got "creating" asks whether
 --               it is free: tries it exclusively, and lets it go in the same expression. So only that is no transaction lock
---   1853292547  barrier   shared by a notifying commit from its deferred trigger to its end; see notify.sql
---   1853292553  sleepers  shared by who wishes to be told of jobs, exclusive for who takes the last wish back; see notify.sql
+--   1853292547  barrier   shared by a notifying commit from its deferred trigger to its end; see 25_notify.sql
+--   1853292553  sleepers  shared by who wishes to be told of jobs, exclusive for who takes the last wish back; see 25_notify.sql
 --   1853292548  admission of the recompute engine; see the engine's files
--- Three more are of handing over, see hand_over.sql; workers hold two of them for longer than a transaction:
+-- Three more are of handing over, see 24_hand_over.sql; workers hold two of them for longer than a transaction:
 --   1853292549  hands     held by the session by which a worker takes what it was handed; tried shared by who would hand it something
 --   1853292550  handing   tried by who hands a worker something: eight keys, so at most so many at a time
 --   taken       held by that session for each job it has taken; tried by who would take the job over. In the space of one bigint, whose

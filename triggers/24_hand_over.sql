@@ -168,11 +168,15 @@ COMMENT ON FUNCTION :"schema".has_hands IS 'Internal: whether the session lives 
 
 -- take_over: of these jobs, those that were handed to a worker that lives and has not taken them, at most p_limit. The worker that let
 -- one lie is handed no more until it says again that it takes them.
--- $1 at most so many  $2 ids; NULL: any that have lain for 40 ms, of the 1,000 longest  $3 the worker that takes them over  $4 lease in ms  $5 {"type": lease in ms} for types with another one
+-- $1 at most so many  $2 ids; NULL: any that were handed over $6 ms ago or earlier to a session that lives, of 1,000 whose leases end first
+-- $3 the worker that takes them over  $4 lease in ms  $5 {"type": lease in ms} for types with another one
 -- returns: the jobs as reserve does, under new tokens
--- locks, for each job: those of was_let_lie; its row (passing over a locked one); the row of the worker (passing over a locked one)
+-- locks, for each job: those of was_let_lie; its row (passing over a locked one); the row of the worker (passing over a locked one).
+--        Lives from the primary key; without ids from jobs_lease_idx, of which it reads all leases that have not ended, also those of
+--        jobs that have, while somebody pins vacuum
+DROP FUNCTION IF EXISTS :"schema".take_over(integer, bigint[], uuid, integer, jsonb);
 CREATE OR REPLACE FUNCTION :"schema".take_over(
-    p_limit integer, p_ids bigint[], p_worker uuid, p_lease_ms integer, p_leases jsonb DEFAULT '{}')
+    p_limit integer, p_ids bigint[], p_worker uuid, p_lease_ms integer, p_leases jsonb DEFAULT '{}', p_ago_ms bigint DEFAULT 40)
     RETURNS TABLE (id bigint, tenant_id uuid, type text, operated_by uuid, config jsonb, trace_id text, catalog_id text,
                    product_count integer, lock_token uuid, attempts integer, max_attempts integer, created_at timestamptz,
                    run_after timestamptz, started_at timestamptz, lease_expires_at timestamptz,
@@ -183,19 +187,25 @@ DECLARE
     at   timestamptz := clock_timestamp();
     ids  bigint[] := p_ids;
     lain bigint[] := '{}';
+    live oid[];
     r    record;
 BEGIN
     IF ids IS NULL THEN
+        live := ARRAY(SELECT l.objid FROM pg_locks l
+                       WHERE l.locktype = 'advisory' AND l.classid = 1853292549 AND l.objsubid = 2 AND l.granted AND l.mode = 'ExclusiveLock');
         ids := ARRAY(SELECT j.id FROM jobs j
-                      WHERE j.status = 'RUNNING' AND j.lease_expires_at > at AND j.started_at < at - interval '40 ms'
-                        AND handed_key(j.lock_token) IS NOT NULL
+                      WHERE j.status = 'RUNNING' AND j.lease_expires_at > at AND j.started_at <= at - p_ago_ms * interval '1 ms'
+                        AND handed_key(j.lock_token)::oid = ANY (live)
                       ORDER BY j.lease_expires_at LIMIT 1000);
     END IF;
     FOR r IN SELECT j.id, j.lock_token FROM jobs j
               WHERE j.id = ANY ((SELECT ids)::bigint[]) AND j.worker_id <> p_worker ORDER BY j.id LOOP
         EXIT WHEN cardinality(lain) >= p_limit;
         IF was_let_lie(r.id, r.lock_token) THEN
-            lain := lain || r.id;
+            PERFORM FROM jobs j WHERE j.id = r.id AND j.lock_token = r.lock_token FOR UPDATE SKIP LOCKED;
+            IF FOUND THEN
+                lain := lain || r.id;
+            END IF;
         END IF;
     END LOOP;
     IF lain = '{}' THEN
@@ -206,8 +216,6 @@ BEGIN
     FOR r IN SELECT j.id, j.lock_token, j.worker_id, handed_key(j.lock_token) AS key FROM jobs j
               WHERE j.id = ANY ((SELECT lain)::bigint[]) AND j.worker_id <> p_worker ORDER BY j.id LOOP
         CONTINUE WHEN r.key IS NULL OR NOT has_hands(r.key);
-        PERFORM FROM jobs j WHERE j.id = r.id AND j.lock_token = r.lock_token FOR UPDATE SKIP LOCKED;
-        CONTINUE WHEN NOT FOUND;
         RETURN QUERY
         UPDATE jobs j SET lock_token = gen_random_uuid(), worker_id = p_worker, started_at = at, updated_at = at,
                lease_expires_at = at + coalesce((p_leases ->> j.type)::integer, p_lease_ms) * interval '1 ms'

@@ -86,7 +86,7 @@ COMMENT ON FUNCTION :"schema".progress IS 'For workers: notes how far a job is, 
 -- locks: nothing; each is rescued by a call of its own. Lives from jobs_lease_idx, of which it reads all dead entries of that time
 DROP FUNCTION IF EXISTS :"schema".expired(integer);
 DROP FUNCTION IF EXISTS :"schema".expired(integer, bigint[]);
-CREATE OR REPLACE FUNCTION :"schema".expired(p_limit integer, p_passed bigint[] DEFAULT '{}', p_within_ms double precision DEFAULT NULL)
+CREATE OR REPLACE FUNCTION :"schema".expired(p_limit integer, p_passed bigint[] DEFAULT '{}', p_within_ms bigint DEFAULT NULL)
     RETURNS TABLE (id bigint, type text, attempts integer, max_attempts integer, worker_id text)
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$
 #variable_conflict use_column

@@ -46,7 +46,7 @@ COMMENT ON FUNCTION :"schema".extend_refreshes IS 'For workers: extends the leas
 -- returns: the refreshes, the oldest lease first
 -- locks: their rows, passing over locked ones. Lives from refreshes_lease_idx, of which it reads all dead entries of that time
 DROP FUNCTION IF EXISTS :"schema".take_over_refreshes(uuid, integer, integer);
-CREATE OR REPLACE FUNCTION :"schema".take_over_refreshes(p_worker uuid, p_lease_ms integer, p_limit integer, p_within_ms double precision DEFAULT NULL)
+CREATE OR REPLACE FUNCTION :"schema".take_over_refreshes(p_worker uuid, p_lease_ms integer, p_limit integer, p_within_ms bigint DEFAULT NULL)
     RETURNS TABLE (id bigint, lock_token uuid, job_id bigint, tenant_id uuid, catalog_id text, scope text, listed boolean,
                    product_ids jsonb, done_count integer, failed_count integer, attempts integer, trace_id text, operated_by uuid)
     LANGUAGE plpgsql SET search_path = :"schema", pg_temp SET enable_seqscan = off AS $$

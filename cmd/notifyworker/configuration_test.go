@@ -62,7 +62,7 @@ func TestTheConfigurationPageHasEveryFlag(t *testing.T) {
 	}
 }
 
-// flagTables writes a table a group of flags. What several subcommands share stands in the first table alone.
+// flagTables writes a table of the subcommands, and one a group of flags. What several subcommands share stands in the first table alone.
 func flagTables(k *kong.Kong) string {
 	shared := map[string]int{}
 	for _, node := range k.Model.Children {
@@ -74,6 +74,15 @@ func flagTables(k *kong.Kong) string {
 		}
 	}
 	var b strings.Builder
+	fmt.Fprint(&b, "\n| subcommand | what it does |\n|---|---|\n")
+	for _, node := range k.Model.Children {
+		line, help := "notifyworker "+node.Name, node.Help
+		for _, p := range node.Positional {
+			line += " " + strings.ReplaceAll(p.Summary(), "|", `\|`)
+			help += " " + strings.ToUpper(p.Name) + ": " + p.Help
+		}
+		fmt.Fprintf(&b, "| `%s` | %s |\n", line, help)
+	}
 	table := func(title string, flags []*kong.Flag) {
 		if len(flags) == 0 {
 			return

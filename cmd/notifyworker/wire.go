@@ -50,17 +50,21 @@ func (s workerSettings) work(stop, end context.Context, on shard, watch *observe
 	if err != nil {
 		return err
 	}
-	maintain := []func(context.Context){watch.LookForPins}
+	maintain, maintainAll := []func(context.Context){watch.LookForPins}, []func(context.Context){}
 	if eng != nil {
 		if err := eng.Check(stop); err != nil {
 			return err
 		}
 		handlers[queue.TypePriceRefresh] = eng.Handler()
-		maintain = append(maintain, func(ctx context.Context) {
-			if _, err := eng.TakeOver(ctx); err != nil && ctx.Err() == nil {
-				log.Warn().Err(err).Msg("refreshes of dead workers not taken over")
+		taking := func(takeOver func(context.Context) (int, error)) func(context.Context) {
+			return func(ctx context.Context) {
+				if _, err := takeOver(ctx); err != nil && ctx.Err() == nil {
+					log.Warn().Err(err).Msg("refreshes of dead workers not taken over")
+				}
 			}
-		})
+		}
+		maintain = append(maintain, taking(eng.TakeOver))
+		maintainAll = append(maintainAll, taking(eng.TakeOverAll))
 	}
 	bell := listen.NewDoorbell()
 	lc := listen.Config{
@@ -86,7 +90,7 @@ func (s workerSettings) work(stop, end context.Context, on shard, watch *observe
 		Store: store, Bell: bell, Handlers: handlers, Types: s.types, ID: id,
 		Info:    queue.WorkerInfo{Host: host, PID: os.Getpid(), Version: version()},
 		Polling: s.polling, Slots: s.slots, DrainTimeout: noneIsNegative(s.drain), EchoChannel: lc.EchoChannel, Beaten: listener.EchoSent,
-		Seat: listener, TakesHanded: !s.polling, Maintain: maintain, Log: log.With().Str("part", "worker").Logger(),
+		Seat: listener, TakesHanded: !s.polling, Maintain: maintain, MaintainAll: maintainAll, Log: log.With().Str("part", "worker").Logger(),
 	})
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -61,15 +62,17 @@ func (r *rig) slowestOf(n int, within time.Duration) time.Duration {
 func TestAWorkerThatListensAndIsFrozenDeadOrBusyIsInNobodysWay(t *testing.T) {
 	r := onDatabase(t)
 	const n = 11
-	_, sitting := r.crew(n, "--handler=work=sql:ledger.work", "--slots=1")
+	all, sitting := r.crew(n, "--handler=work=sql:ledger.work", "--slots=1")
 	const jobs = 30
 	atMost(t, "the slowest start with four idle listeners", r.slowestOf(jobs, 10*time.Second), inTheWay)
 	sitting[0].freeze()
 	atMost(t, "the slowest start beside a frozen listener", r.slowestOf(jobs, 10*time.Second), inTheWay)
 	// What a commit hands to it before the server has seen it die, it may have begun: that waits for its lease.
-	hands := ask[*int32](r, "SELECT (hands -> 'key')::integer FROM notifyworker.workers WHERE pid = $1::int", sitting[1].cmd.Process.Pid)
-	sitting[1].kill()
-	r.until(startup, "its session has ended", "SELECT NOT notifyworker.has_hands(coalesce($1, 0))", hands)
+	const handed = "FROM notifyworker.workers WHERE hands IS NOT NULL AND pid <> $1::int"
+	r.until(startup, "another one is handed jobs", "SELECT count(*) > 0 "+handed, sitting[0].cmd.Process.Pid)
+	dies := ask[int](r, "SELECT pid "+handed+" LIMIT 1", sitting[0].cmd.Process.Pid)
+	all[slices.IndexFunc(all, func(p *process) bool { return p.cmd.Process.Pid == dies })].kill()
+	r.until(startup, "its session has ended", "SELECT NOT notifyworker.has_hands(coalesce((hands -> 'key')::integer, 0)) FROM notifyworker.workers WHERE pid = $1::int", dies)
 	atMost(t, "the slowest start beside a frozen and a dead listener", r.slowestOf(jobs, 10*time.Second), inTheWay)
 	for i := range n - 3 { // one after the other becomes busy, and stays so, until one is left beside the frozen one
 		id := r.job("work", `{"sleep": 20}`)

@@ -74,6 +74,14 @@ var handedTaken = []mutation{
 		old: "AND j.lease_expires_at > at AND j.started_at", new: "AND j.lease_expires_at > clock_timestamp() AND j.started_at",
 	},
 	{
+		what: "one whose row is locked hides no other that lies there", file: handSQL, in: queueTests, run: `TestAnyThatLie`,
+		old: "            IF FOUND THEN\n                lain := lain || r.id;\n            END IF;\n", new: "            lain := lain || r.id;\n",
+	},
+	{
+		what: "who was handed a job a moment ago has time to take it", file: handSQL, in: queueTests, run: `TestAnyThatLie`,
+		old: " AND j.started_at <= at - p_ago_ms * interval '1 ms'", new: "",
+	},
+	{
 		what: "who looks for jobs by their ids does not read the leases of jobs that ran", file: handSQL, in: queueTests, run: `TestNobodyReadsAll`, all: true,
 		old: " AND j.worker_id <> p_worker ORDER BY j.id LOOP", new: " AND j.status = 'RUNNING' AND j.worker_id <> p_worker ORDER BY j.id LOOP",
 	},

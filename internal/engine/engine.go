@@ -54,12 +54,14 @@ type Config struct {
 type Engine struct {
 	cfg   Config
 	store store
-	queue chan *refresh // never blocks: it has room for every place, and for what a TakeOver may be above that
+	queue chan *refresh // never blocks: it has room for every place, and for what TakeOver and TakeOverAll may be above that
 	waker waker
 	ready chan struct{} // closed when Run accepts submissions
 	stats counters
 
-	taking sync.Mutex // one TakeOver at a time
+	taking    sync.Mutex    // one TakeOver at a time
+	takingAll sync.Mutex    // one TakeOverAll
+	more      chan struct{} // there may be refreshes to take over, and a place; holds one
 
 	mu       sync.Mutex
 	ran      bool               // Run was called
@@ -114,7 +116,8 @@ func New(cfg Config) (*Engine, error) {
 	return &Engine{
 		cfg:   cfg,
 		store: newStore(cfg),
-		queue: make(chan *refresh, cfg.Refreshes+cfg.Queue+takeOverAtOnce),
+		queue: make(chan *refresh, cfg.Refreshes+cfg.Queue+mostTakenOver),
+		more:  make(chan struct{}, 1),
 		waker: newWaker(),
 		ready: make(chan struct{}),
 		held:  map[int64]*refresh{},

@@ -10,7 +10,7 @@ import (
 // like a loss until its answer is read.
 const confirmAfter = 100 * time.Millisecond
 
-// heartbeats extends the leases of all refreshes held, queued ones too, four times a lease, and takes over expired ones
+// heartbeats extends the leases of all refreshes held, queued ones too, four times a lease, and has expired ones taken over
 // that there was no place for before.
 func (e *Engine) heartbeats(ctx context.Context) {
 	t := time.NewTicker(e.cfg.Lease / 4)
@@ -34,8 +34,9 @@ func (e *Engine) heartbeats(ctx context.Context) {
 			}
 		}
 		if e.hasMissed() {
-			if _, err := e.TakeOver(ctx); err != nil && !failing {
-				e.cfg.Log.Warn().Err(err).Msg("refreshes not taken over")
+			select {
+			case e.more <- struct{}{}: // by somebody else: leases don't wait for it
+			default:
 			}
 		}
 	}

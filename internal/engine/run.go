@@ -36,6 +36,7 @@ func (e *Engine) Run(ctx context.Context) error {
 
 	var helpers, runners sync.WaitGroup
 	helpers.Go(func() { e.heartbeats(beats) })
+	helpers.Go(func() { e.takeOvers(beats) })
 	helpers.Go(func() { e.waker.run(beats, e.wake) })
 	var errs problems
 	for range e.cfg.Refreshes {

@@ -182,17 +182,18 @@ func names(held []*refresh) (ids []int64, tokens []string) {
 	return ids, tokens
 }
 
-// takeOver returns refreshes whose lease has ended, at most limit, held by this process from now on.
-func (s store) takeOver(ctx context.Context, limit int) (taken []*refresh, err error) {
+// takeOver returns refreshes whose lease has ended within so many ms, nil for all, at most limit, held by this process from now on.
+func (s store) takeOver(ctx context.Context, limit int, within *int64) (taken []*refresh, err error) {
 	ctx, done := context.WithTimeout(ctx, callTimeout)
 	defer done()
 	asked := time.Now()
-	search := s.endings.Search()
-	defer func() { search.Done(time.Since(asked), len(taken) < limit, err) }()
+	if within == nil {
+		defer func() { s.endings.Searched(time.Since(asked)) }()
+	}
 	err = oneTrip(ctx, s.pool, func(b *pgx.Batch) {
 		b.Queue(`SELECT id, lock_token::text, job_id, tenant_id::text, catalog_id, scope = 'FULL', listed, product_ids::text, done_count,
 		                failed_count, attempts, coalesce(trace_id, ''), coalesce(operated_by::text, '')
-		           FROM `+s.schema+`.take_over_refreshes($1::text::uuid, $2, $3, $4)`, s.worker, s.leaseMS, limit, search.Within).Query(func(rows pgx.Rows) error {
+		           FROM `+s.schema+`.take_over_refreshes($1::text::uuid, $2, $3, $4)`, s.worker, s.leaseMS, limit, within).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				var ids []byte
 				r := &refresh{taken: true, leaseUntil: asked.Add(time.Duration(s.leaseMS) * time.Millisecond)}

@@ -134,3 +134,66 @@ func TestARowThatIsLockedForAMomentIsHandedBackToo(t *testing.T) {
 		t.Error("what was locked for a moment was not handed back")
 	}
 }
+
+// Where a search for all ended leases is slow, those that ended of late are found without, and the others by one now and then.
+func TestWhatEndedLongAgoIsTakenOverByASearchOfItsOwn(t *testing.T) {
+	b := newBench(t)
+	e := b.start(&fake{})
+	b.admitted("late", `["p1"]`)
+	b.admitted("old", `["p1"]`)
+	b.exec(`UPDATE notifyworker.refreshes SET lease_expires_at = clock_timestamp() - CASE catalog_id WHEN 'old' THEN interval '1 hour' ELSE interval '20 s' END`)
+	const oldIsLeft = `SELECT array_agg(catalog_id) = '{old}' FROM notifyworker.refreshes WHERE lease_expires_at < clock_timestamp() - interval '10 s'`
+	e.SearchesAreSlow(time.Hour)
+	n, err := e.TakeOver(t.Context())
+	if must(t, err); n != 1 || !value[bool](b, oldIsLeft) {
+		t.Errorf("%d taken over, want the one that ended of late", n)
+	}
+	n, err = e.TakeOverAll(t.Context())
+	if must(t, err); n != 0 {
+		t.Errorf("%d taken over by a search before its time", n)
+	}
+	e.SearchesAreSlow(100 * time.Millisecond) // the next one is due after 2 s
+	waitFor(t, func() bool {
+		n, err := e.TakeOverAll(t.Context())
+		must(t, err)
+		return n == 1
+	})
+	b.eventually(`SELECT NOT EXISTS (SELECT FROM notifyworker.refreshes WHERE status = 'ACTIVE')`)
+}
+
+// A takeover may take seconds. Meanwhile the leases of what runs are extended.
+func TestATakeoverThatTakesLongCostsNoLease(t *testing.T) {
+	b := newBench(t)
+	stays, ends := newGate(), newGate()
+	cause := make(chan error, 1)
+	e := b.start(&fake{do: func(ctx context.Context, c engine.Chunk) error {
+		if c.CatalogID != "stays" {
+			return ends.pass(ctx, c)
+		}
+		err := stays.pass(ctx, c)
+		cause <- err
+		return err
+	}}, func(c *engine.Config) { c.Refreshes, c.Queue, c.Lease = 2, 1, short })
+	for _, catalog := range []string{"stays", "ends", "ends too"} {
+		_, err := e.Submit(t.Context(), b.job(catalog, `["p1"]`))
+		must(t, err)
+	}
+	stays.wait(t)
+	ends.wait(t)
+	b.admitted("lying", `["p1"]`)
+	b.exec(`CREATE SEQUENCE times`)
+	b.exec(`CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF nextval('public.times') = 1 THEN PERFORM pg_sleep(5); END IF; RETURN NEW; END $$`)
+	b.exec(`CREATE TRIGGER slowly BEFORE UPDATE OF worker_id ON notifyworker.refreshes FOR EACH ROW WHEN (OLD.catalog_id = 'lying') EXECUTE FUNCTION slowly()`)
+	b.exec(`UPDATE notifyworker.refreshes SET lease_expires_at = clock_timestamp() WHERE catalog_id = 'lying'`)
+	n, err := e.TakeOver(t.Context())
+	if must(t, err); n != 0 {
+		t.Fatalf("%d taken over without a place", n)
+	}
+	close(ends.open) // a place, and a heartbeat sees it
+	b.eventually(`SELECT status = 'DONE' FROM notifyworker.refreshes WHERE catalog_id = 'lying'`)
+	close(stays.open)
+	if err := <-cause; err != nil {
+		t.Errorf("a takeover of %v cost a lease of %v: %v", 5*time.Second, short, err)
+	}
+}

@@ -5,56 +5,45 @@ import (
 	"time"
 )
 
-// Ended decides how far back a search for ended leases goes. While somebody's old snapshot pins vacuum, the index of leases keeps an
-// entry for each lease that ever was, and a search of all of them reads one after the other: seconds after an hour of it. So when that
-// has become slow, most searches go back to shortly before the last one that found all there was. It is safe for concurrent use.
+// Ended says how leases that have ended are searched for. While somebody's old snapshot pins vacuum, the index of leases keeps an entry
+// for each lease that ever was, and a search of all reads one after the other: seconds, after an hour of it. What a worker of this moment
+// leaves must not wait for that. So once a search of all is slow, it is made now and then beside the others, which are for leases
+// that ended of late. It is safe for concurrent use.
 type Ended struct {
-	mu      sync.Mutex
-	covered time.Time // when the last search began behind which nothing was left; zero: none yet
-	all     time.Time // not all leases are searched before; zero: always
-}
-
-// EndedSearch is one search.
-type EndedSearch struct {
-	Within *float64 // ms since the end of a lease, at most; nil: any
-
-	of    *Ended
-	began time.Time
+	mu   sync.Mutex
+	slow bool      // the last search of all was
+	next time.Time // then one of all is due, while they are slow
 }
 
 const (
-	slowSearch     = 100 * time.Millisecond // among live rows alone it takes a millisecond, and is made when a lease ends, or each half minute
-	pausesPerAll   = 20                     // so slow searches of all take a twentieth of the time
-	leaseSeenAfter = 35 * time.Second       // a lease that had ended for so long when its commit was seen waits for a search of all
+	slowSearch = 100 * time.Millisecond // among live rows alone it takes a millisecond
+	// endedOfLate is longer than what lies between two searches, even if nothing but the sweep brings them. What ended earlier and could
+	// not be had until now, as somebody has its row locked or its commit came late, waits for a search of all.
+	endedOfLate = 45 * time.Second
 )
 
-// Search begins a search. Each is followed by Done.
-func (e *Ended) Search() EndedSearch {
+// Within is how long ago the leases may have ended that a search is for which must be quick, in ms; nil: all.
+func (e *Ended) Within() *int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s := EndedSearch{of: e, began: time.Now()}
-	if s.began.Before(e.all) && !e.covered.IsZero() {
-		// By the clock that stands still while the machine sleeps, and by the one that may be set.
-		ago := max(s.began.Sub(e.covered), s.began.Round(0).Sub(e.covered.Round(0))) + leaseSeenAfter
-		ms := float64(ago.Milliseconds())
-		s.Within = &ms
+	if !e.slow {
+		return nil
 	}
-	return s
+	ms := endedOfLate.Milliseconds()
+	return &ms
 }
 
-// Done takes note of how long the search took, whether it left none behind, and how it ended.
-func (s EndedSearch) Done(took time.Duration, none bool, err error) {
-	e := s.of
+// Due says whether a search of all is to be made beside those.
+func (e *Ended) Due() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if s.Within == nil {
-		e.all = time.Time{}
-		if took >= slowSearch {
-			e.all = time.Now().Add(pausesPerAll * took)
-		}
-	}
-	// Where the first search of all could not be ended, others, who began earlier, know what was before.
-	if err == nil && none || err != nil && e.covered.IsZero() {
-		e.covered = s.began
-	}
+	return e.slow && !time.Now().Before(e.next)
+}
+
+// Searched takes note of how long a search of all took, or took in vain: while they are slow they take a twentieth of the time, and come
+// each minute at least.
+func (e *Ended) Searched(took time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.slow, e.next = took >= slowSearch, time.Now().Add(backAfter(took))
 }

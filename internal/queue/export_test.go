@@ -39,19 +39,15 @@ func (s *Store) LetEach() { s.hands.atOnce = 1 }
 // LetAsUsual has a Take give them back when they are many.
 func (s *Store) LetAsUsual() { s.hands.atOnce = letAtOnce }
 
-// LeaseSeenAfter is how much further back than to the last search one goes.
-const LeaseSeenAfter = leaseSeenAfter
+// EndedOfLate is how long ago a lease ended at most that a search is for which must be quick.
+const EndedOfLate = endedOfLate
 
-// SearchesAreSlow makes the store take its last search of all ended leases for a slow one that ended now and found all, and the next one due after d.
+// SearchesAreSlow makes the store take its last search of all ended leases for a slow one, and the next one due after d.
 func (s *Store) SearchesAreSlow(d time.Duration) {
 	s.ended.mu.Lock()
 	defer s.ended.mu.Unlock()
-	s.ended.covered, s.ended.all = time.Now(), time.Now().Add(d)
+	s.ended.slow, s.ended.next = true, time.Now().Add(d)
 }
 
-// EarlierBy makes it take the last search for one that was so much earlier.
-func (s *Store) EarlierBy(d time.Duration) {
-	s.ended.mu.Lock()
-	defer s.ended.mu.Unlock()
-	s.ended.covered = s.ended.covered.Add(-d)
-}
+// Ended is how the store searches for ended leases.
+func (s *Store) Ended() *Ended { return &s.ended }

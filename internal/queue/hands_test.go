@@ -204,7 +204,7 @@ func TestAJobThatSomebodyLooksAfterIsAskedForAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if js, err := tb.other(tx).TakeOver(t.Context(), []int64{a}, 1); err != nil || len(js) != 1 {
+			if js, err := tb.other(tx).TakeOver(t.Context(), []int64{a}, 1, 0); err != nil || len(js) != 1 {
 				t.Fatal(js, err)
 			}
 			if got, again, err := tb.Take(t.Context(), a); err != nil || got != nil || !again {
@@ -242,7 +242,7 @@ func TestTwoSchemasOfOneDatabaseTakeEachItsOwn(t *testing.T) {
 	}
 	first.take(id)
 	third := second.other(second.pool, func(c *queue.Config) { c.Schema = "second" })
-	if js, err := third.TakeOver(t.Context(), []int64{id}, 1); err != nil || len(js) != 1 {
+	if js, err := third.TakeOver(t.Context(), []int64{id}, 1, 0); err != nil || len(js) != 1 {
 		t.Errorf("took over %+v, %v: that of the first schema was taken", js, err)
 	}
 	takesNothing(t, second.Store, id)
@@ -264,7 +264,7 @@ func TestMineIsWhatRunsForThisWorker(t *testing.T) {
 	mine(a, b, c)
 	tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = clock_timestamp() - interval '1 ms' WHERE id = $1`, b)
 	mine(a, c)
-	if js, err := tb.other(tb.pool).TakeOver(t.Context(), []int64{a}, 1); err != nil || len(js) != 1 {
+	if js, err := tb.other(tb.pool).TakeOver(t.Context(), []int64{a}, 1, 0); err != nil || len(js) != 1 {
 		t.Fatal(js, err)
 	}
 	mine(c)

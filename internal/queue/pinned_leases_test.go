@@ -82,6 +82,7 @@ func TestNobodyReadsAllLeasesThatEverWereWhileVacuumIsPinned(t *testing.T) {
 			tb := newTable(t)
 			tb.pinned()
 			tb.over()
+			tb.exec(`SELECT pg_advisory_lock(1853292549, 5)`) // somebody can be handed jobs
 			reads := tb.reads()
 			if n := reads(c.all); n < c.entries {
 				t.Fatalf("all of them are %d entries: the test has not shown what it should", n)
@@ -108,11 +109,10 @@ func TestWhatEndedOfLateIsRescuedThoughSearchesOfAllAreSlow(t *testing.T) {
 	tb := newTable(t)
 	tb.exec(`INSERT INTO notifyworker.jobs (type) SELECT 't' FROM generate_series(1, 3)`)
 	tb.reserve(3)
-	tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = clock_timestamp() - id * interval '16 s'`)
-	tb.SearchesAreSlow(time.Hour)
-	rescue := func(want string) {
+	tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = clock_timestamp() - id * $1 * interval '1 s'`, queue.EndedOfLate.Seconds()/2.5)
+	rescues := func(by func(context.Context, int) ([]queue.Rescued, error), want string) {
 		t.Helper()
-		rescued, err := tb.Rescue(t.Context(), 10)
+		rescued, err := by(t.Context(), 10)
 		var ids []int64
 		for _, r := range rescued {
 			ids = append(ids, r.ID)
@@ -121,36 +121,27 @@ func TestWhatEndedOfLateIsRescuedThoughSearchesOfAllAreSlow(t *testing.T) {
 			t.Errorf("rescued %s, %v, want %s", got, err, want)
 		}
 	}
-	rescue("[2 1]")
+	tb.SearchesAreSlow(time.Hour)
+	rescues(tb.Rescue, "[2 1]")
+	rescues(tb.RescueAll, "[]")
 	tb.SearchesAreSlow(0)
-	rescue("[3]")
+	rescues(tb.RescueAll, "[3]")
+	if tb.Ended().Within() != nil {
+		t.Error("the search of all was quick, and the next one is not for all")
+	}
+	rescues(tb.RescueAll, "[]")
 }
 
-// What could not be rescued is searched for until it could.
-func TestWhatCouldNotBeRescuedIsSearchedForThoughSearchesOfAllAreSlow(t *testing.T) {
+// While they are quick, nothing is searched for twice.
+func TestRescueIsForAllWhileThatIsQuick(t *testing.T) {
 	tb := newTable(t)
 	tb.exec(`SELECT notifyworker.enqueue_job('t')`)
 	tb.reserve(1)
-	tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = clock_timestamp()`)
-	tb.SearchesAreSlow(time.Hour)
-	tx, err := tb.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), `SELECT FROM notifyworker.jobs FOR UPDATE`); err != nil {
-		t.Fatal(err)
-	}
-	if rescued, err := tb.Rescue(t.Context(), 10); len(rescued) != 0 || err != nil {
-		t.Fatalf("%v, %v, want none yet", rescued, err)
-	}
-	tb.EarlierBy(queue.LeaseSeenAfter + time.Minute) // as if it had been then
-	if _, err := tx.Exec(t.Context(), `UPDATE notifyworker.jobs SET lease_expires_at = clock_timestamp() - $1 * interval '1 s'`, (queue.LeaseSeenAfter + time.Minute).Seconds()); err != nil {
-		t.Fatal(err)
-	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
+	tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = clock_timestamp() - interval '1 day'`)
+	if rescued, err := tb.RescueAll(t.Context(), 10); len(rescued) != 0 || err != nil {
+		t.Errorf("%v, %v", rescued, err)
 	}
 	if rescued, err := tb.Rescue(t.Context(), 10); len(rescued) != 1 || err != nil {
-		t.Errorf("%v, %v, want the job", rescued, err)
+		t.Errorf("%v, %v", rescued, err)
 	}
 }

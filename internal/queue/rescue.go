@@ -21,16 +21,32 @@ const mostErrors = 10 // that are told of one Rescue: those of a thousand jobs a
 // Rescue requeues jobs whose lease has ended, at most limit, one at a time and each in its own commit. Those that can't be
 // rescued (somebody has the row locked, a trigger of the user's raises) don't hold up the others, however many they are: it asks
 // for those behind them. Their errors, the first ten, come back joined, beside the jobs that were rescued.
+//
+// While a search of all leases is slow, it is for those that ended within the last 45 s, and RescueAll for the others.
 func (s *Store) Rescue(ctx context.Context, limit int) (rescued []Rescued, err error) {
+	return s.rescue(ctx, limit, s.ended.Within())
+}
+
+// RescueAll is Rescue for leases that ended at any time, when that is slow. It does nothing unless it is time for it, and is for a
+// goroutine of its own: it may take seconds, and nobody should wait for it.
+func (s *Store) RescueAll(ctx context.Context, limit int) (rescued []Rescued, err error) {
+	if !s.ended.Due() {
+		return nil, nil
+	}
+	return s.rescue(ctx, limit, nil)
+}
+
+// rescue is for leases that ended within so many ms, nil for all.
+func (s *Store) rescue(ctx context.Context, limit int, within *int64) (rescued []Rescued, err error) {
 	var errs []error
 	passed := []int64{}
-	search, took, none := s.ended.Search(), time.Duration(0), false
-	defer func() { search.Done(took, none, err) }()
 	for {
 		asked := limit - len(rescued)
 		began := time.Now()
-		found, err := s.expired(ctx, asked, passed, search.Within)
-		took = max(took, time.Since(began))
+		found, err := s.expired(ctx, asked, passed, within)
+		if within == nil {
+			s.ended.Searched(time.Since(began))
+		}
 		if err != nil {
 			return rescued, errors.Join(append(errs, err)...)
 		}
@@ -47,15 +63,13 @@ func (s *Store) Rescue(ctx context.Context, limit int) (rescued []Rescued, err e
 			rescued = append(rescued, r)
 		}
 		if len(found) < asked || len(rescued) >= limit {
-			none = len(found) < asked && len(passed) == 0
 			return rescued, errors.Join(errs...)
 		}
 	}
 }
 
-// expired asks for leases that have ended, the longest ended first, but for those of the jobs that were passed over: of those
-// that ended within so many ms, nil for all.
-func (s *Store) expired(ctx context.Context, limit int, passed []int64, within *float64) ([]Rescued, error) {
+// expired asks for leases that have ended, the longest ended first, but for those of the jobs that were passed over.
+func (s *Store) expired(ctx context.Context, limit int, passed []int64, within *int64) ([]Rescued, error) {
 	ctx, end := s.bound(ctx)
 	defer end()
 	rows, err := s.cfg.DB.Query(ctx, s.sql.expired, limit, passed, within)

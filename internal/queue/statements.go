@@ -43,7 +43,7 @@ func newStatements(schema string) (statements, error) {
 		extend:   call("extend($1, $2::text[]::uuid[], $3)"),
 		expired:  call("expired($1, $2, $3)"),
 		takeBack: call("take_back($1, $2::text[]::uuid[], $3::text::uuid, $4, $5::text::jsonb)"),
-		takeOver: call("take_over($1, $2, $3::text::uuid, $4, $5::text::jsonb)"),
+		takeOver: call("take_over($1, $2, $3::text::uuid, $4, $5::text::jsonb, $6)"),
 	}
 	for name, into := range map[string]*string{
 		"depth": &s.depth, "durations": &s.durations, "purge": &s.purge, "purge_refreshes": &s.purgeRefreshes,

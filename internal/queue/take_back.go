@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // TakeBack makes jobs that are RUNNING for this worker under these tokens, and that its process doesn't have, its own by new ones, as if
@@ -21,9 +22,9 @@ func (s *Store) TakeBack(ctx context.Context, own []Own) (jobs []Job, again []in
 }
 
 // TakeOver takes over at most n of these jobs, those that were handed to other workers which live and have not taken them. When ids is
-// nil, it looks at all jobs that were handed over for a while.
-func (s *Store) TakeOver(ctx context.Context, ids []int64, n int) ([]Job, error) {
-	r, err := s.takes(ctx, s.sql.takeOver, n, ids, s.cfg.WorkerID, s.Settings("").Lease.Milliseconds(), s.leases)
+// nil, it looks at all that were handed over so long ago at least, by the server's clock.
+func (s *Store) TakeOver(ctx context.Context, ids []int64, n int, ago time.Duration) ([]Job, error) {
+	r, err := s.takes(ctx, s.sql.takeOver, n, ids, s.cfg.WorkerID, s.Settings("").Lease.Milliseconds(), s.leases, ago.Milliseconds())
 	if err != nil {
 		return nil, fmt.Errorf("take over: %w", err)
 	}

@@ -12,7 +12,7 @@ import (
 // takesOver takes over what it can of these jobs, and wants exactly so many.
 func (tb table) takesOver(s *queue.Store, want, most int, ids ...int64) []queue.Job {
 	tb.t.Helper()
-	js, err := s.TakeOver(tb.t.Context(), ids, most)
+	js, err := s.TakeOver(tb.t.Context(), ids, most, 0)
 	if err != nil || len(js) != want {
 		tb.t.Fatalf("took over %+v of %d, %v, want %d", js, ids, err, want)
 	}
@@ -196,5 +196,46 @@ func TestWhatWasHandedToASilentWorkerIsFoundWithoutBeingTold(t *testing.T) {
 	tb.exec(`UPDATE notifyworker.jobs SET lease_expires_at = clock_timestamp() - interval '1 s' WHERE id = $1`, taken)
 	if f, err := other.Beat(t.Context(), queue.Sign{Reserve: true}); err != nil || !f.Unheard {
 		t.Errorf("the beat says %+v, %v, want that a job lies there whose lease has ended", f, err)
+	}
+}
+
+// Without ids: what was handed over long enough ago, to a session that lives, and one whose row is locked hides none.
+func TestAnyThatLieThereAreTakenOver(t *testing.T) {
+	tb := newHandedTable(t)
+	other := tb.other(tb.pool)
+	tb.LetEach()
+	var ids []int64
+	for range 3 {
+		ids = append(ids, tb.handed("t"))
+	}
+	any := func(n int, ago time.Duration) (got []int64) {
+		t.Helper()
+		js, err := other.TakeOver(t.Context(), nil, n, ago)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, j := range js {
+			got = append(got, j.ID)
+		}
+		return got
+	}
+	if got := any(5, time.Hour); len(got) != 0 {
+		t.Errorf("took over %d of %d, which were handed over a moment ago", got, ids)
+	}
+	tx, err := tb.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), `SELECT FROM notifyworker.jobs WHERE id = $1 FOR UPDATE`, ids[0]); err != nil {
+		t.Fatal(err)
+	}
+	if got := any(1, 0); !slices.Equal(got, ids[1:2]) {
+		t.Errorf("took over %d while somebody has the row of %d, want %d", got, ids[0], ids[1])
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := any(5, 0); !slices.Equal(got, []int64{ids[0], ids[2]}) {
+		t.Errorf("took over %d, want %d and %d", got, ids[0], ids[2])
 	}
 }

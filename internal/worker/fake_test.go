@@ -291,15 +291,17 @@ func (f *fakeStore) Mine(ctx context.Context) (out []queue.Own, err error) {
 	return out, nil
 }
 
-func (f *fakeStore) TakeOver(ctx context.Context, ids []int64, n int) (out []queue.Job, err error) {
+func (f *fakeStore) TakeOver(ctx context.Context, ids []int64, n int, ago time.Duration) (out []queue.Job, err error) {
 	if err := f.call(ctx, "TakeOver"); err != nil {
 		return nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if ids == nil {
-		for id := range f.rows {
-			ids = append(ids, id)
+		for id, row := range f.rows {
+			if time.Since(row.CreatedAt) >= ago {
+				ids = append(ids, id)
+			}
 		}
 	}
 	for _, id := range ids {
@@ -492,6 +494,11 @@ func (f *fakeStore) Rescue(ctx context.Context, limit int) (out []queue.Rescued,
 		}
 	}
 	return out, f.stuck
+}
+
+// RescueAll is for what Rescue left, of which there is none here.
+func (f *fakeStore) RescueAll(ctx context.Context, limit int) ([]queue.Rescued, error) {
+	return nil, f.call(ctx, "RescueAll")
 }
 
 func (f *fakeStore) Sweep(ctx context.Context) (queue.SweepReport, error) {

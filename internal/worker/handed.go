@@ -121,10 +121,13 @@ func (r *reserving) takeHanded() {
 	r.let()
 	r.noteTaken()
 	unsure, heard, others := r.handovers.next(r.ringHanded)
+	r.takeUnheardOf()
 	if unsure {
 		r.fetch(heard)
 	}
-	r.standBy(others)
+	if len(others) > 0 {
+		r.takeOver(others)
+	}
 }
 
 // let gives back the locks of jobs that are this worker's no more.

@@ -39,12 +39,10 @@ type handovers struct {
 
 // watched is a job that was handed to somebody else.
 type watched struct {
-	job   int64     // anyJob: those that this worker has not heard of
+	job   int64
 	due   time.Time // then it is to be looked after
 	until time.Time // its lease counts from then on
 }
-
-const anyJob = 0
 
 // starter starts a job that was taken by a call that was sent at asked.
 type starter func(j queue.Job, asked time.Time) *hold
@@ -186,6 +184,13 @@ func (h *handovers) watch(o watched, ring func()) {
 	}
 	h.watched = append(h.watched, o)
 	h.ringLocked(o.due, ring)
+}
+
+// ringAt sees to a ring at that time.
+func (h *handovers) ringAt(at time.Time, ring func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ringLocked(at, ring)
 }
 
 func (h *handovers) ringLocked(at time.Time, ring func()) {

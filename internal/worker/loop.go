@@ -33,22 +33,23 @@ type reserving struct {
 	stop, end context.Context
 	handlers  *sync.WaitGroup
 
-	hungry   bool          // something may be due that no look has seen
-	causes   listen.Causes // why, since the last look
-	freed    bool          // the rest ended because a slot became free
-	blocked  int           // looks in a row that found nothing though something is due
-	looking  trouble
-	dozing   trouble // of the calls that lead to sleep
-	poison   trouble
-	taking   trouble // of taking what was handed over
-	fetching trouble // of taking back what could not be
-	handing  trouble // of being handed jobs
-	standing trouble // of looking after what was handed to others
-	taken    []taken
-	takeAt   time.Time // jobs that were handed over are not asked for before
-	met      int       // calls in a row that met somebody who looks after a job
-	strict   bool      // the coming pause is for a failure: a ring doesn't end it before troubleStrict
-	quiet    sleepiness
+	hungry    bool          // something may be due that no look has seen
+	causes    listen.Causes // why, since the last look
+	freed     bool          // the rest ended because a slot became free
+	blocked   int           // looks in a row that found nothing though something is due
+	looking   trouble
+	dozing    trouble // of the calls that lead to sleep
+	poison    trouble
+	taking    trouble // of taking what was handed over
+	fetching  trouble // of taking back what could not be
+	handing   trouble // of being handed jobs
+	standing  trouble // of looking after what was handed to others
+	unheardOf unheardOf
+	taken     []taken
+	takeAt    time.Time // jobs that were handed over are not asked for before
+	met       int       // calls in a row that met somebody who looks after a job
+	strict    bool      // the coming pause is for a failure: a ring doesn't end it before troubleStrict
+	quiet     sleepiness
 }
 
 // loop reserves for free slots until stop ends.
@@ -83,6 +84,9 @@ func (r *reserving) step() time.Duration {
 			r.handovers.doubt() // a job may have been handed over and not been heard of
 			r.missedOthers()
 			r.quiet.anew = true // the server may be another one by now, and the session of the hands gone
+		}
+		if rung.Has(listen.Unheard) {
+			r.othersAreSilent()
 		}
 		if rung = rung.Without(listen.HandedOver); rung != 0 {
 			r.causes |= rung

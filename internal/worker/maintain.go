@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"notifyworker/internal/listen"
+	"notifyworker/internal/queue"
 )
 
 const (
@@ -59,7 +60,7 @@ func (w *Worker) maintain(ctx context.Context) {
 		case <-sweep.C:
 			swept = true
 		}
-		rescued, err := w.rescue(ctx)
+		rescued, err := w.rescue(ctx, w.store.Rescue)
 		if ctx.Err() == nil && rescuing.changed(err) {
 			w.logTrouble(err, "rescue jobs of dead workers")
 		}
@@ -88,11 +89,29 @@ func (w *Worker) maintain(ctx context.Context) {
 
 func spread(d time.Duration) time.Duration { return d - rand.N(d/10+1) }
 
-// rescue returns the jobs of dead workers, and says how many it met.
-func (w *Worker) rescue(ctx context.Context) (int, error) {
+// maintainAll does what maintain leaves where it would take long, as nothing else may wait for it, until the stop.
+func (w *Worker) maintainAll(ctx context.Context) {
+	for rescuing := (trouble{}); sleep(ctx, spread(w.cfg.SweepEvery)); {
+		rescued, err := w.rescue(ctx, w.store.RescueAll)
+		if ctx.Err() == nil && rescuing.changed(err) {
+			w.logTrouble(err, "rescue jobs that dead workers left long ago")
+		}
+		if rescued > 0 {
+			w.cfg.Bell.Ring(listen.Nudged)
+		}
+		for _, also := range w.cfg.MaintainAll {
+			if ctx.Err() == nil {
+				also(ctx)
+			}
+		}
+	}
+}
+
+// rescue returns the jobs of dead workers by one of the store's two ways, and says how many it met.
+func (w *Worker) rescue(ctx context.Context, by func(context.Context, int) ([]queue.Rescued, error)) (int, error) {
 	for total := 0; ; {
 		sctx, done := context.WithTimeout(ctx, statementTimeout)
-		found, err := w.store.Rescue(sctx, rescueLimit)
+		found, err := by(sctx, rescueLimit)
 		done()
 		total += len(found)
 		for _, r := range found {

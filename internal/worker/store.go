@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"notifyworker/internal/listen"
 	"notifyworker/internal/queue"
@@ -23,6 +24,8 @@ type Store interface {
 	Progress(ctx context.Context, id int64, token string, result json.RawMessage) error
 	Extend(ctx context.Context, held []queue.Held) (lost, busy []int64, err error)
 	Rescue(ctx context.Context, limit int) ([]queue.Rescued, error)
+	// RescueAll is what Rescue leaves when it would take long; it does nothing unless it is time for it.
+	RescueAll(ctx context.Context, limit int) ([]queue.Rescued, error)
 	Sweep(ctx context.Context) (queue.SweepReport, error)
 
 	Register(ctx context.Context, info queue.WorkerInfo) error
@@ -47,8 +50,9 @@ type Store interface {
 	// been reserved; again are those that somebody looks after this very moment.
 	Mine(ctx context.Context) ([]queue.Own, error)
 	TakeBack(ctx context.Context, own []queue.Own) (jobs []queue.Job, again []int64, err error)
-	// TakeOver takes over at most n of these jobs, of all when ids is nil: those that were handed to others, and have not been taken.
-	TakeOver(ctx context.Context, ids []int64, n int) ([]queue.Job, error)
+	// TakeOver takes over at most n of these jobs, those that were handed to others, and have not been taken; when ids is nil, of all that
+	// were handed over so long ago at least.
+	TakeOver(ctx context.Context, ids []int64, n int, ago time.Duration) ([]queue.Job, error)
 }
 
 // Seat is a place among the few workers of a large fleet that listen, as a listen.Listener has it. Its methods never block.

@@ -141,8 +141,9 @@ func TestWhoIsToldThatSomethingLiesThereTakesOverWhatWasHandedToAnybody(t *testi
 	synctest.Test(t, func(t *testing.T) {
 		x := beginHanded(t, handle(ok), nil)
 		id := x.stray()
+		pass(50 * time.Millisecond) // as work_lies_there asks for
 		x.bell.Ring(listen.Unheard)
-		pass(50 * time.Millisecond)
+		pass(20 * time.Millisecond)
 		x.wantCompleted(t, id)
 		x.finish(t)
 	})
@@ -154,44 +155,76 @@ func TestWhoBeginsToListenTakesOverWhatNobodyHeardOf(t *testing.T) {
 		x := beginHanded(t, handle(ok), nil)
 		id := x.stray()
 		x.bell.Ring(listen.Connected)
-		pass(takeOverAfter - time.Millisecond)
+		pass(longestCall - time.Millisecond)
 		if n := x.count("TakeOver"); n != 0 {
 			t.Errorf("it looked %d times before whoever was handed it had its time", n)
 		}
-		pass(takeOverApart)
+		heardOf := x.stray() // since it listens it is told of what is handed over, and that has a time of its own
+		pass(takeOverTimes*takeOverApart + 5*time.Millisecond)
 		x.wantCompleted(t, id)
-		pass(time.Minute)
+		if x.row(heardOf).status != "running" {
+			t.Errorf("it took over what was handed to another after it began to listen")
+		}
+		pass(time.Second)
 		if n := x.count("TakeOver"); n != 1 {
 			t.Errorf("it looked %d times, want once", n)
 		}
+		pass(10 * time.Second) // its lease
 		x.finish(t)
 	})
 }
 
-// It has no slot at that time, an error, and then more jobs than slots.
+// It has no slot at that time, then errors, and then more jobs than slots.
 func TestWhatNobodyHeardOfIsTakenOverAsSoonAsItCanBe(t *testing.T) {
+	for _, cause := range []listen.Cause{listen.Connected, listen.Unheard} {
+		synctest.Test(t, func(t *testing.T) {
+			x := beginHanded(t, handle(func(context.Context, queue.Job) queue.Outcome {
+				time.Sleep(300 * time.Millisecond)
+				return queue.Outcome{}
+			}), func(c *Config, _ *fakeStore) { c.Slots = 2 })
+			var ids []int64
+			for range 5 {
+				ids = append(ids, x.stray())
+			}
+			pass(takeOverAfter)
+			own := []int64{x.enqueue("t", 0, 0), x.enqueue("t", 0, 0)}
+			fails := 2
+			x.setFail(func(method string) error {
+				if method == "TakeOver" && fails > 0 {
+					fails--
+					return errGone
+				}
+				return nil
+			})
+			pass(10 * time.Millisecond)
+			x.bell.Ring(cause)
+			rings := x.bell.Rings()[listen.HandedOver]
+			pass(250 * time.Millisecond)
+			if n := x.bell.Rings()[listen.HandedOver] - rings; n > 1 || x.count("TakeOver") != 0 {
+				t.Errorf("%s: full, its loop turned %d times for it and asked %d times", cause, n, x.count("TakeOver"))
+			}
+			pass(2 * time.Second)
+			x.wantCompleted(t, append(own, ids...)...)
+			x.finish(t)
+		})
+	}
+}
+
+// After a lease's time there is nothing left to be looked after.
+func TestWhatNobodyHeardOfIsForgottenWhenItsLeaseCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := beginHanded(t, handle(func(context.Context, queue.Job) queue.Outcome {
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(watchFor + time.Second)
 			return queue.Outcome{}
-		}), func(c *Config, _ *fakeStore) { c.Slots = 2 })
-		own := []int64{x.enqueue("t", 0, 0), x.enqueue("t", 0, 0)}
-		fails := 2
-		x.setFail(func(method string) error {
-			if method == "TakeOver" && fails > 0 {
-				fails--
-				return errGone
-			}
-			return nil
-		})
-		x.bell.Ring(listen.Connected)
-		var ids []int64
-		for range 5 {
-			ids = append(ids, x.stray())
+		}), func(c *Config, _ *fakeStore) { c.Slots = 1 })
+		id := x.enqueue("t", 0, 0)
+		pass(10 * time.Millisecond)
+		x.bell.Ring(listen.Unheard)
+		pass(watchFor + 2*time.Second)
+		x.wantCompleted(t, id)
+		if n := x.count("TakeOver"); n != 0 {
+			t.Errorf("it looked %d times", n)
 		}
-		x.heard("another", ids[0])
-		pass(time.Second)
-		x.wantCompleted(t, append(own, ids...)...)
 		x.finish(t)
 	})
 }

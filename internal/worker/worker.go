@@ -39,8 +39,9 @@ type Config struct {
 	SweepEvery   time.Duration // between looks for what dead workers left; 0 means 30s
 	DrainTimeout time.Duration // how long running handlers may take after a stop; 0 means 20s, negative means none
 
-	Maintain []func(context.Context) // called when a lease may have ended and at each sweep; each bounds its own time
-	Beaten   func(sentAt time.Time)  // called after each successful beat, whose echo a listener may wait for; may be nil
+	Maintain    []func(context.Context) // called when a lease may have ended and at each sweep; each bounds its own time
+	MaintainAll []func(context.Context) // called at each sweep for what is slow, by a goroutine of its own
+	Beaten      func(sentAt time.Time)  // called after each successful beat, whose echo a listener may wait for; may be nil
 
 	Log zerolog.Logger
 }
@@ -166,6 +167,7 @@ func (w *Worker) Run(stop, end context.Context) error {
 	if w.register(stop) {
 		parts.Go(func() { w.beat(background) })
 		parts.Go(func() { w.maintain(stop) })
+		parts.Go(func() { w.maintainAll(stop) })
 		parts.Go(func() { w.behind(stop, &w.between, w.store.LookBetween, "look for jobs that committed late") })
 		parts.Go(func() { w.behind(stop, &w.back, w.store.LookBack, "look for jobs that have been due for long") })
 		w.loop(stop, end, &handlers)
