@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"notifyworker/internal/engine"
 	"notifyworker/internal/pgtest"
@@ -62,6 +63,18 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			}
 			if anchor != "" && !anchors(read(t, target))[anchor] {
 				t.Errorf("%s links to %s, which has no such heading", page, m[1])
+			}
+		}
+	}
+}
+
+// Prose is broken where a screen ends. A table's row is one line, and a link one word.
+func TestLinesOfProseFitAScreen(t *testing.T) {
+	const most = 140
+	for _, page := range pages(t) {
+		for _, l := range strings.Split(fenced.ReplaceAllString(read(t, page), ""), "\n") {
+			if n := utf8.RuneCountInString(l); n > most && !strings.HasPrefix(l, "|") && !strings.HasPrefix(l, "<!--") {
+				t.Errorf("%s has a line of %d characters, more than %d: %.60s…", page, n, most, l)
 			}
 		}
 	}

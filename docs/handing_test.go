@@ -84,7 +84,7 @@ func (h house) handing(t *testing.T) {
 	if js, again, err := sleeper.TakeBack(t.Context(), own[1:2]); err != nil || len(again) > 0 || len(js) != 1 {
 		t.Errorf("took back %+v of job %d, again %d, %v", js, ids[1], again, err)
 	}
-	if js, err := other.TakeOver(t.Context(), ids, len(ids)); err != nil || len(js) != 1 || js[0].ID != ids[0] {
+	if js, err := other.TakeOver(t.Context(), ids, len(ids), 0); err != nil || len(js) != 1 || js[0].ID != ids[0] {
 		t.Errorf("took over %+v of %d, %v", js, ids, err)
 	}
 	if err := sleeper.Deregister(t.Context()); err != nil {

@@ -76,12 +76,12 @@ func flagTables(k *kong.Kong) string {
 	var b strings.Builder
 	fmt.Fprint(&b, "\n| subcommand | what it does |\n|---|---|\n")
 	for _, node := range k.Model.Children {
-		line, help := "notifyworker "+node.Name, node.Help
+		line, help := code(node.Name), node.Help
 		for _, p := range node.Positional {
-			line += " " + strings.ReplaceAll(p.Summary(), "|", `\|`)
-			help += " " + strings.ToUpper(p.Name) + ": " + p.Help
+			line += " " + code(strings.NewReplacer("<", "", ">", "", " ...", "…").Replace(p.Summary()))
+			help += " " + code(p.Name) + ": " + p.Help
 		}
-		fmt.Fprintf(&b, "| `%s` | %s |\n", line, help)
+		fmt.Fprintf(&b, "| %s | %s |\n", line, help)
 	}
 	table := func(title string, flags []*kong.Flag) {
 		if len(flags) == 0 {
