@@ -117,61 +117,68 @@ func (s *Store) read(rows pgx.Rows, err error, r *Reservation) error {
 		return err
 	}
 	defer rows.Close()
+	var row reserved
+	into := row.columns()
 	for rows.Next() {
-		if err := s.scan(rows, r); err != nil {
+		if err := rows.Scan(into...); err != nil {
 			return err
 		}
+		row.add(r)
 	}
 	return rows.Err()
 }
 
-// scan reads a row of reserve(), or of a function that returns the same: a job, or the one without an id that tells when to look again.
-func (s *Store) scan(rows pgx.Rows, r *Reservation) error {
-	var (
-		id                                        *int64
-		tenant, kind, operatedBy, trace, cat, tok *string
-		count, attempts, maxAttempts              *int
-		created, runAfter, started, lease         *time.Time
-		config                                    []byte
-		dueMS, leaseMS                            *float64
-		lookMS                                    float64
-	)
-	err := rows.Scan(&id, &tenant, &kind, &operatedBy, &config, &trace, &cat, &count, &tok, &attempts, &maxAttempts,
-		&created, &runAfter, &started, &lease, &dueMS, &leaseMS, &lookMS)
-	if err != nil {
-		return err
+// reserved is a row of reserve(), or of a function that returns the same: a job, or the one without an id that tells when to look again.
+// One serves all rows of an answer, since what a row costs here a look of a thousand jobs costs a thousand times.
+type reserved struct {
+	id                                              pgtype.Int8
+	tenant, kind, operatedBy, trace, catalog, token pgtype.Text
+	count, attempts, maxAttempts                    pgtype.Int4
+	created, runAfter, started, lease               pgtype.Timestamptz
+	config                                          []byte
+	dueMS, leaseMS, lookMS                          pgtype.Float8
+}
+
+// columns are the places of the columns, in the order in which reserve returns them.
+func (w *reserved) columns() []any {
+	return []any{
+		&w.id, &w.tenant, &w.kind, &w.operatedBy, &w.config, &w.trace, &w.catalog, &w.count, &w.token, &w.attempts, &w.maxAttempts,
+		&w.created, &w.runAfter, &w.started, &w.lease, &w.dueMS, &w.leaseMS, &w.lookMS,
 	}
+}
+
+// add adds what the row says.
+func (w *reserved) add(r *Reservation) {
 	if len(r.Jobs) == 0 { // the first row's has least of what it takes to take them
-		r.look = time.Duration(lookMS * float64(time.Millisecond))
+		r.look = time.Duration(w.lookMS.Float64 * float64(time.Millisecond))
 	}
-	if id == nil {
-		r.NextDue, r.NextLease, r.told = until(dueMS), until(leaseMS), true
-		return nil
+	switch {
+	case !w.id.Valid:
+		r.NextDue, r.NextLease, r.told = until(w.dueMS), until(w.leaseMS), true
+	case !w.token.Valid:
+		r.again = append(r.again, w.id.Int64)
+	default:
+		r.Jobs = append(r.Jobs, Job{
+			ID: w.id.Int64, TenantID: w.tenant.String, Type: w.kind.String, OperatedBy: w.operatedBy.String, TraceID: w.trace.String,
+			CatalogID: w.catalog.String, ProductCount: int(w.count.Int32), Config: w.config, Token: w.token.String,
+			Attempt: int(w.attempts.Int32), MaxAttempts: int(w.maxAttempts.Int32),
+			CreatedAt: w.created.Time, RunAfter: w.runAfter.Time, StartedAt: w.started.Time, LeaseUntil: w.lease.Time,
+		})
 	}
-	if tok == nil {
-		r.again = append(r.again, *id)
-		return nil
-	}
-	r.Jobs = append(r.Jobs, Job{
-		ID: *id, TenantID: *tenant, Type: *kind, OperatedBy: deref(operatedBy), TraceID: deref(trace), CatalogID: deref(cat),
-		ProductCount: deref(count), Config: config, Token: *tok, Attempt: *attempts, MaxAttempts: *maxAttempts,
-		CreatedAt: *created, RunAfter: *runAfter, StartedAt: *started, LeaseUntil: *lease,
-	})
-	return nil
 }
 
 // until turns milliseconds into a wait: -1 for "never", 0 for "now".
-func until(ms *float64) time.Duration {
+func until(ms pgtype.Float8) time.Duration {
 	const longest = 24 * time.Hour // a timer beyond a day is as good as one of a day
 	switch {
-	case ms == nil:
+	case !ms.Valid:
 		return -1
-	case *ms <= 0:
+	case ms.Float64 <= 0:
 		return 0
-	case *ms >= float64(longest.Milliseconds()):
+	case ms.Float64 >= float64(longest.Milliseconds()):
 		return longest
 	}
-	return time.Duration(*ms * float64(time.Millisecond))
+	return time.Duration(ms.Float64 * float64(time.Millisecond))
 }
 
 func deref[T any](p *T) T {
