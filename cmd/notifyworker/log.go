@@ -8,6 +8,15 @@ import (
 	"github.com/rs/zerolog"
 )
 
+// formatOf is text where somebody reads along: it is made of JSON, at a cost of half as much again as all else that a worker does for a job
+// that does nothing.
+func formatOf(f *os.File) string {
+	if isTerminal(f) {
+		return "text"
+	}
+	return "json"
+}
+
 // newLogger writes to w, whose writer cuts passwords out; one entry is one write.
 func newLogger(w io.Writer, asJSON bool, level zerolog.Level) zerolog.Logger {
 	if !asJSON {

@@ -23,6 +23,7 @@ func notifyworkerWithInput(t *testing.T, env map[string]string, stdin string, ar
 			t.Cleanup(func() { os.Setenv(name, value) })
 		}
 	}
+	t.Setenv("NOTIFYWORKER_LOG_FORMAT", "text")
 	for name, value := range env {
 		t.Setenv(name, value)
 	}

@@ -43,10 +43,13 @@ type command struct {
 }
 
 // start runs notifyworker with standard input open until the test ends, or kill.
+// asText has the log as people read it on a terminal.
+const asText = "NOTIFYWORKER_LOG_FORMAT=text"
+
 func start(t *testing.T, env map[string]string, args ...string) *command {
 	t.Helper()
 	c := &command{t: t, cmd: exec.Command(os.Args[0], args...), out: &lockedBuffer{}, done: make(chan struct{})}
-	c.cmd.Env = append(embedded.Environ(os.Environ(), true), actAsCommand+"=1")
+	c.cmd.Env = append(embedded.Environ(os.Environ(), true), actAsCommand+"=1", asText)
 	for name, value := range env {
 		c.cmd.Env = append(c.cmd.Env, name+"="+value)
 	}
@@ -217,8 +220,8 @@ func TestOtherJobsAreHandledBySQLFunctions(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `CREATE FUNCTION echo(job_id bigint, config jsonb) RETURNS jsonb LANGUAGE sql AS $$ SELECT jsonb_build_object('said', config -> 'say') $$`); err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"DATABASE_URL": db.URL, "NOTIFYWORKER_HANDLER": "echo=sql:echo"}
-	file := writeFile(t, "engine: {recompute: none}\nlog_format: json\nslots: 2\n")
+	env := map[string]string{"DATABASE_URL": db.URL, "NOTIFYWORKER_HANDLER": "echo=sql:echo", "NOTIFYWORKER_LOG_FORMAT": ""} // nobody reads along
+	file := writeFile(t, "engine: {recompute: none}\nslots: 2\n")
 	w := start(t, env, "run", "--config="+file)
 	code, stdout, stderr := notifyworker(t, env, "enqueue", "--type=echo", `--job-config={"say": "é 9007199254740993"}`)
 	if code != exitOK {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -43,7 +44,7 @@ type runFlags struct {
 
 	Handler []string `group:"Other jobs" env:"NOTIFYWORKER_HANDLER" placeholder:"TYPE=TARGET" help:"What works a type of job: sql:FUNCTION or an HTTP URL; may be repeated."`
 
-	LogFormat string `group:"Log" env:"NOTIFYWORKER_LOG_FORMAT" placeholder:"FORMAT" help:"text or json (default text)."`
+	LogFormat string `group:"Log" env:"NOTIFYWORKER_LOG_FORMAT" placeholder:"FORMAT" help:"text or json (default: text on a terminal, else json)."`
 	LogLevel  string `group:"Log" env:"NOTIFYWORKER_LOG_LEVEL" placeholder:"LEVEL" help:"debug, info, warn or error (default info)."`
 
 	Bench string `hidden:"" help:"Work the jobs of the benchmark, which do nothing: quiet, or tell when each starts."`
@@ -103,7 +104,7 @@ func (f *runFlags) check(file fileConfig) (workerSettings, error) {
 	s.maxIDs = r.integer("max_ids", f.MaxIDs, 50_000, 1, 1_000_000)
 	s.http = r.address("http", f.HTTP, "127.0.0.1:9787")
 	s.retain = queue.Retention{Completed: r.age("retain_completed", f.RetainCompleted, 7*24*time.Hour), Failed: r.age("retain_failed", f.RetainFailed, 0)}
-	s.logJSON = r.oneOf("log_format", f.LogFormat, "text", "text", "json") == "json"
+	s.logJSON = r.oneOf("log_format", f.LogFormat, formatOf(os.Stderr), "text", "json") == "json"
 	s.bench = f.Bench
 	s.logLevel, _ = zerolog.ParseLevel(r.oneOf("log_level", f.LogLevel, "info", "debug", "info", "warn", "error"))
 	f.checkEngine(r, &s)

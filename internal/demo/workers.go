@@ -31,7 +31,7 @@ type process struct {
 func startWorker(executable string, db *database, s set, n int) (*process, error) {
 	args := append([]string{
 		"run", "--exit-with-parent", "--schema=" + s.schema, "--recompute=sql:demo.recompute",
-		"--article-function=pricing.article_of", "--products-function=pricing.products_of", "--drain-timeout=5s", "--http=off",
+		"--article-function=pricing.article_of", "--products-function=pricing.products_of", "--drain-timeout=5s", "--http=off", "--log-format=text",
 	}, s.flags...)
 	p := &process{name: fmt.Sprintf("worker %d %s", n, s.name), log: &tail{}, done: make(chan struct{})}
 	p.cmd = exec.Command(executable, args...)
