@@ -23,7 +23,6 @@ type fileConfig struct {
 
 // typeFlags are the settings of one job type as they were written.
 type typeFlags struct {
-	line   int
 	values map[string]string
 }
 
@@ -109,7 +108,7 @@ func (c *fileConfig) parse(data []byte) error {
 }
 
 func (c *fileConfig) jobType(name string, v *yaml.Node) error {
-	t := typeFlags{line: v.Line, values: map[string]string{}}
+	t := typeFlags{values: map[string]string{}}
 	c.types[name] = t
 	return eachKey(v, "types."+name+".", typeKeys, func(key string, v *yaml.Node) error { return scalar(v, key, t.values) })
 }

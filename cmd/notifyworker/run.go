@@ -11,9 +11,9 @@ import (
 )
 
 // lastWrites is what a drain may take longer than its timeout: for giving back what has not ended, to a database that may be
-// slow or gone. With half a second for the pool to close it is less than 5 s: with the default timeout of 20 s the process is gone before
-// the 30 s that Kubernetes grants are over.
-const lastWrites = 4 * time.Second
+// slow or gone: a worker takes 4 s at most. With half a second for the pool to close it is less than 5 s: with the default timeout of
+// 20 s the process is gone before the 30 s that Kubernetes grants are over.
+const lastWrites = 4400 * time.Millisecond
 
 type runCmd struct {
 	runFlags

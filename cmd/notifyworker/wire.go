@@ -69,7 +69,7 @@ func (s workerSettings) work(stop, end context.Context, on shard, watch *observe
 	bell := listen.NewDoorbell()
 	lc := listen.Config{
 		Bell: bell, Mode: listen.Notify, PollEvery: s.pollEvery, Conn: ears, Channel: s.schema,
-		EchoChannel: "notifyworker_echo_" + id, Seats: s.schema, Log: log.With().Str("part", "listen").Logger(),
+		EchoChannel: listen.EchoChannel(id), Seats: s.schema, Log: log.With().Str("part", "listen").Logger(),
 	}
 	if s.polling {
 		lc.Mode, lc.EchoChannel, lc.Seats = listen.PollingOnly, "", ""

@@ -30,7 +30,7 @@ func (l *Listener) established(ctx context.Context, conn *pgx.Conn, check sessio
 		l.cut(conn)
 		return
 	}
-	l.conn, l.connected, l.heard, l.pending, l.skew = conn, now, false, time.Time{}, check.skew
+	l.conn, l.connected, l.heard, l.pending, l.clock = conn, now, false, time.Time{}, check.clock
 	l.retry.fails = 0
 	l.state.BackendPID = uint32(check.pid)
 	l.state.Connects++
@@ -100,7 +100,7 @@ func (l *Listener) hear(ctx context.Context, channel, payload string, sender uin
 		l.cfg.Log.Debug().Err(err).Int("bytes", len(payload)).Msg("notification can't be read: looking at everything")
 		turn = 0
 	case !hint.Due.IsZero():
-		turn += max(0, hint.Due.Sub(time.Now().Add(l.skew)))
+		turn += max(0, hint.Due.Sub(l.clock.now()))
 	}
 	switch {
 	case rung:

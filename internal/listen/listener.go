@@ -22,14 +22,14 @@ type Listener struct {
 
 	mu        sync.Mutex
 	state     State
-	conn      *pgx.Conn     // the listening one, nil while there is none
-	channels  int           // LISTENs done on the connection that is being made
-	connected time.Time     // when LISTEN stood on conn
-	heard     bool          // something has arrived on conn
-	swallowed bool          // the last connection on which LISTEN stood heard nothing, not even its own echo
-	pending   time.Time     // when the oldest unanswered echo was sent; zero: none
-	skew      time.Duration // the database's clock minus ours
-	polled    time.Time     // the last Poll
+	conn      *pgx.Conn // the listening one, nil while there is none
+	channels  int       // LISTENs done on the connection that is being made
+	connected time.Time // when LISTEN stood on conn
+	heard     bool      // something has arrived on conn
+	swallowed bool      // the last connection on which LISTEN stood heard nothing, not even its own echo
+	pending   time.Time // when the oldest unanswered echo was sent; zero: none
+	clock     serverClock
+	polled    time.Time // the last Poll
 	retry     retry
 	between   string          // what a deaf connection is blamed on, "" when nothing is known
 	closing   <-chan struct{} // the previous connection's clean-up
@@ -185,8 +185,15 @@ func (h handler) HandleBacklog(ctx context.Context, _ string, conn *pgx.Conn) er
 type sessionCheck struct {
 	pid       int32 // the server's word; behind a pooler not the one that the log-in told
 	listening bool
-	skew      time.Duration
+	clock     serverClock
 }
+
+// serverClock tells the database's time by ours, which may be set meanwhile: what has passed is told by the one that can't.
+type serverClock struct {
+	there, here time.Time // the same moment, by its clock and by ours
+}
+
+func (c serverClock) now() time.Time { return c.there.Add(time.Since(c.here)) }
 
 func (c *sessionCheck) ask(ctx context.Context, conn *pgx.Conn, channel string) error {
 	// The simple protocol, since a prepared statement and a transaction pooler don't go together.
@@ -194,7 +201,7 @@ func (c *sessionCheck) ask(ctx context.Context, conn *pgx.Conn, channel string) 
 	var micros int64
 	start := time.Now()
 	err := conn.QueryRow(ctx, sql, pgx.QueryExecModeSimpleProtocol, channel).Scan(&c.pid, &c.listening, &micros)
-	c.skew = time.UnixMicro(micros).Sub(start.Add(time.Since(start) / 2))
+	c.clock = serverClock{time.UnixMicro(micros), start.Add(time.Since(start) / 2)}
 	return err
 }
 

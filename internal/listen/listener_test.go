@@ -123,9 +123,9 @@ func TestHintsWithADueTimeRingThen(t *testing.T) {
 		l := newListener(t)
 		b := l.cfg.Bell
 		defer b.Close()
-		l.skew = time.Hour // the database's clock is ahead
+		l.clock = serverClock{time.Now().Add(time.Hour), time.Now()} // the database's clock is ahead
 		at := func(d time.Duration) string {
-			return fmt.Sprintf(`{"due":%d}`, time.Now().Add(l.skew+d).UnixMilli())
+			return fmt.Sprintf(`{"due":%d}`, l.clock.now().Add(d).UnixMilli())
 		}
 		l.hear(t.Context(), "c", at(-time.Second), 1)
 		if got := b.Take(); !got.Only(Notified) {

@@ -62,9 +62,6 @@ type State struct {
 	LastEcho         time.Time
 }
 
-// Heard says whether notifications reach this process, as far as can be known.
-func (s State) Heard() bool { return s.Hearing == Listening }
-
 // String says it in one line for a health page.
 func (s State) String() string {
 	if s.Hearing == Listening {

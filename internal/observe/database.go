@@ -64,6 +64,7 @@ type Database struct {
 
 	mu      sync.Mutex // health, and one question for it at a time
 	waiting string     // what the start waits for
+	waited  time.Time  // since when; zero: for nothing since it was last watched
 	health  DatabaseHealth
 	checked time.Time // when health was found out
 	schema  time.Time // when the schema was last found to be right
@@ -76,6 +77,9 @@ func (d *Database) Waiting(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.waiting, d.checked = err.Error(), time.Time{}
+	if d.waited.IsZero() {
+		d.waited = time.Now()
+	}
 }
 
 // Watch begins to watch.
@@ -84,5 +88,5 @@ func (d *Database) Watch(p Parts) {
 	d.parts.Store(&p)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.checked = time.Time{}
+	d.checked, d.waited = time.Time{}, time.Time{}
 }

@@ -60,11 +60,11 @@ func (d *Database) check() DatabaseHealth {
 	}
 	h := DatabaseHealth{Database: d.name, Phase: string(worker.Starting)}
 	if p := d.parts.Load(); p == nil {
-		text := "not begun yet"
+		text, since := "not begun yet", d.o.began
 		if d.waiting != "" {
-			text = "waiting for the database: " + oneLine(d.waiting)
+			text, since = "waiting for the database: "+oneLine(d.waiting), d.waited
 		}
-		h.reasons = append(h.reasons, d.reason(codeStarting, text, d.o.began))
+		h.reasons = append(h.reasons, d.reason(codeStarting, text, since))
 	} else {
 		d.look(p, &h)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // Completion ends a job well.
@@ -39,8 +40,12 @@ func (s *Store) Complete(ctx context.Context, cs []Completion) (Completions, err
 		return Completions{}, fmt.Errorf("complete %d jobs: %w", len(cs), err)
 	}
 	busy, lost, err := s.sort(ctx, ids, tokens, done)
-	if err != nil {
-		return Completions{}, fmt.Errorf("complete %d jobs: %w", len(cs), err)
+	if err != nil { // those that are done are; of the others the next call will know
+		for _, id := range ids {
+			if !slices.Contains(done, id) {
+				busy = append(busy, id)
+			}
+		}
 	}
 	return Completions{Done: done, Lost: lost, Busy: busy}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,7 +47,8 @@ func Harden(cfg *pgx.ConnConfig, application string) {
 			cfg.RuntimeParams[name] = value
 		}
 	}
-	if len(cfg.Fallbacks) > 0 && cfg.ValidateConnect == nil {
+	elsewhere := func(f *pgconn.FallbackConfig) bool { return f.Host != cfg.Host || f.Port != cfg.Port } // else it is the same server without TLS
+	if slices.ContainsFunc(cfg.Fallbacks, elsewhere) && cfg.ValidateConnect == nil {
 		cfg.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	if cfg.ConnectTimeout == 0 {

@@ -29,3 +29,22 @@ func TestAServerThatIsNotConnectedToSinceItTakesNoWritesIsReadOnly(t *testing.T)
 		t.Errorf("%v: read-only %v, retryable %v, advice %q", err, queue.ReadOnly(err), queue.Retryable(err), queue.Advice(err))
 	}
 }
+
+// Without sslmode pgx falls back to the same server without TLS: that is one server, whose refusal to write is told as such.
+func TestOnlySeveralServersAreAskedWhetherTheyTakeWrites(t *testing.T) {
+	for url, several := range map[string]bool{
+		"postgres://u@h:5432/d":                 false,
+		"postgres://u@h:5432/d?sslmode=disable": false,
+		"postgres://u@h:5432,h:5433/d":          true,
+		"postgres://u@a,b/d":                    true,
+	} {
+		cfg, err := queue.ParseURL(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		queue.Harden(cfg, "test")
+		if got := cfg.ValidateConnect != nil; got != several {
+			t.Errorf("%s: asked %v, want %v", url, got, several)
+		}
+	}
+}

@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	"notifyworker/internal/queue"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 func TestEachReservationIsConcludedOnce(t *testing.T) {
@@ -331,5 +333,32 @@ func FuzzBounded(f *testing.F) {
 		if len(s) <= n && utf8.ValidString(s) && !strings.Contains(s, "\x00") && got != s {
 			t.Errorf("%q was changed to %q", s, got)
 		}
+	})
+}
+
+// Rights that are missing, or a schema of another version, are somebody's to repair: what was done stays done meanwhile.
+func TestWhatWasDoneIsStoredWhenTheSetupIsRepaired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := begin(t, handle(ok), nil)
+		denied := &pgconn.PgError{Code: "42501", Message: "permission denied for function complete"}
+		x.setFail(func(method string) error {
+			if method == "Complete" {
+				return denied
+			}
+			return nil
+		})
+		for range 3 {
+			x.enqueue("t", 0, 0)
+		}
+		pass(time.Minute)
+		for id := range int64(3) {
+			if row := x.row(id + 1); row.status != "running" {
+				t.Errorf("job %d is %s: %s", id+1, row.status, row.err)
+			}
+		}
+		x.setFail(nil)
+		pass(10 * time.Second)
+		x.wantCompleted(t, 1, 2, 3)
+		x.finish(t)
 	})
 }

@@ -41,12 +41,12 @@ func newConcluder(w *Worker) concluder {
 // run writes until ctx ends.
 func (c *concluder) run(ctx context.Context) {
 	var wg sync.WaitGroup
-	var trouble sharedTrouble
+	var completing, returning sharedTrouble
 	wg.Go(func() {
-		c.completed.drive(ctx, maxBatch, func(batch []*conclusion) { c.complete(ctx, batch, &trouble) })
+		c.completed.drive(ctx, maxBatch, func(batch []*conclusion) { c.complete(ctx, batch, &completing) })
 	})
 	for range returners {
-		wg.Go(func() { c.returned.drive(ctx, 1, func(one []*conclusion) { c.giveBack(ctx, one[0], &trouble) }) })
+		wg.Go(func() { c.returned.drive(ctx, 1, func(one []*conclusion) { c.giveBack(ctx, one[0], &returning) }) })
 	}
 	wg.Wait()
 }
@@ -87,6 +87,9 @@ func (c *concluder) complete(ctx context.Context, batch []*conclusion, trouble *
 		half := len(batch) / 2
 		c.complete(ctx, batch[:half], trouble)
 		c.complete(ctx, batch[half:], trouble)
+	case queue.SetupProblem(err): // it is stored when somebody has repaired the cause
+		trouble.note(c.w, err, "complete jobs")
+		c.again(batch, err)
 	case err != nil && !retryable(err):
 		x := batch[0]
 		x.out = checked(queue.Outcome{Kind: queue.Failed, Err: fmt.Errorf("the work was done, but its result can't be stored: %w", err)})

@@ -14,14 +14,13 @@ const (
 )
 
 // drain lets what runs finish, gives back what is left, and waits for the last conclusions to be written. It returns within
-// DrainTimeout and a few seconds whatever the handlers and the database do.
-func (w *Worker) drain(end context.Context) error {
-	began := time.Now()
+// DrainTimeout and 4 s after the stop, whatever the handlers and the database do.
+func (w *Worker) drain(end context.Context, began time.Time) error {
 	w.stats.turned(Draining)
 	running, pending := w.slots.counts()
 	w.log.Info().Int("running", running).Int("unwritten", pending).Dur("timeout", w.cfg.DrainTimeout).Msg("draining")
 	idle := func() bool { running, _ := w.slots.counts(); return running == 0 }
-	if !w.await(end, w.cfg.DrainTimeout, idle) && end.Err() == nil {
+	if !w.await(end, w.cfg.DrainTimeout-time.Since(began), idle) && end.Err() == nil {
 		n := w.slots.recall(errDraining)
 		w.log.Warn().Int("jobs", n).Msg("drain time is over: handlers are told to stop, their jobs go back")
 		if !w.await(end, stopGrace, idle) {

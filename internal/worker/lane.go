@@ -45,18 +45,24 @@ func (l *lane) signal() {
 	}
 }
 
+// mostWeight is how many bytes of results one statement takes, one result at least: it must be through within statementTimeout.
+const mostWeight = 4 << 20
+
 // take returns up to n that may be written now, oldest first; when there is none, how long until there is (negative: unknown).
 func (l *lane) take(n int) (batch []*conclusion, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	wait = -1
+	weight := 0
 	seen := make(map[int64]bool, min(n, len(l.items))) // two reservations of one job can't go by one id in one statement
 	rest := l.items[:0]
 	for _, x := range l.items {
 		left := x.at.Sub(now)
-		if left <= 0 && len(batch) < n && !seen[x.job.ID] {
+		heavy := len(batch) > 0 && weight+len(x.out.Result) > mostWeight
+		if left <= 0 && len(batch) < n && !seen[x.job.ID] && !heavy {
 			seen[x.job.ID] = true
+			weight += len(x.out.Result)
 			batch = append(batch, x)
 			continue
 		}

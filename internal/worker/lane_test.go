@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -36,4 +37,27 @@ func TestAConclusionThatWaitsCostsNothingMeanwhile(t *testing.T) {
 	}
 	cancel()
 	<-done
+}
+
+// A statement of a hundred results of a megabyte would not be through in time, again and again.
+func TestABatchIsNoHeavierThanAStatementMayBe(t *testing.T) {
+	l := newLane()
+	for id := range int64(10) {
+		size := mostWeight / 3
+		if id == 5 {
+			size = 2 * mostWeight
+		}
+		l.put(&conclusion{hold: &hold{job: queue.Job{ID: id}}, out: queue.Outcome{Result: make([]byte, size)}})
+	}
+	var got []int
+	for {
+		batch, _ := l.take(maxBatch)
+		if len(batch) == 0 {
+			break
+		}
+		got = append(got, len(batch))
+	}
+	if want := []int{3, 3, 1, 3}; !slices.Equal(got, want) { // the large one alone
+		t.Errorf("batches of %d, want %d", got, want)
+	}
 }

@@ -68,7 +68,6 @@ type Stats struct {
 	Toggles        uint64 // changes of the wish to be notified
 	FailedBarriers uint64 // the sleep could not be trusted
 	LastBeat       time.Time
-	BeatFailing    bool
 	BeatTrouble    Trouble
 	Failing        string // why jobs can't be reserved right now, "" when they can
 	Trouble        Trouble
@@ -174,7 +173,6 @@ func (st *stats) turned(p Phase) {
 func (st *stats) beat(err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.s.BeatFailing = err != nil
 	st.s.BeatTrouble.note(err)
 	if err == nil {
 		st.s.LastBeat = time.Now()

@@ -149,7 +149,7 @@ func (c Config) settings(jobType string) queue.TypeSettings {
 }
 
 // Run works until stop ends, drains, and returns once all that it started has ended: nil when every job was concluded, else
-// an error that says what was left to its lease. When end ends, Run returns at once and leaves everything to the leases.
+// an error that says what was left to its lease, or that handlers go on which did not stop when told to. When end ends, Run returns at once and leaves everything to the leases.
 // Trouble with the database never ends it: that is logged at each change of state, and tried again.
 func (w *Worker) Run(stop, end context.Context) error {
 	if w.ran.Swap(true) {
@@ -159,6 +159,11 @@ func (w *Worker) Run(stop, end context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(end, cancel)() // an end is a stop too
 
+	var stopped atomic.Pointer[time.Time] // the drain's clock: the loop's last statements count
+	defer context.AfterFunc(stop, func() {
+		now := time.Now()
+		stopped.Store(&now)
+	})()
 	background, halt := context.WithCancel(end)
 	defer halt()
 	var parts, handlers sync.WaitGroup
@@ -172,7 +177,11 @@ func (w *Worker) Run(stop, end context.Context) error {
 		parts.Go(func() { w.behind(stop, &w.back, w.store.LookBack, "look for jobs that have been due for long") })
 		w.loop(stop, end, &handlers)
 	}
-	err := w.drain(end)
+	began := time.Now()
+	if at := stopped.Load(); at != nil {
+		began = *at
+	}
+	err := w.drain(end, began)
 	halt()
 	parts.Wait()
 	if err == nil {
