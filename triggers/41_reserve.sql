@@ -136,7 +136,7 @@ BEGIN
         SELECT j.id, j.tenant_id, j.type, j.operated_by, j.config, j.trace_id, j.catalog_id, j.product_count, j.lock_token,
                j.attempts, j.max_attempts, j.created_at, j.run_after, j.started_at, j.lease_expires_at,
                NULL::double precision, NULL::double precision, look_ms
-          FROM jobs j WHERE j.id = ANY ((SELECT folded)::bigint[]) AND j.lock_token IS NOT NULL; -- RUNNING, but not by the index of leases
+          FROM jobs j WHERE j.id = ANY ((SELECT folded)::bigint[]) AND j.lock_token IS NOT NULL; -- RUNNING; by its status it would be by the index of leases
     END IF;
     IF taken + cardinality(folded) < p_limit THEN
         SELECT n.due_ms, n.lease_ms INTO next_due_ms, next_lease_ms FROM next_due(p_from) n;

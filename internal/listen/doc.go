@@ -2,7 +2,7 @@
 //
 // It promises that whatever may have made work due rings the Doorbell: a notification, a due time, a new connection (what was
 // announced while there was none is lost), an echo that did not come back, and, as the net under all of them, a slow poll. It
-// promises nothing about what the look will find, and knows no jobs.
+// promises nothing about what the look will find, and knows of jobs no more than the id of one that a commit has handed to somebody.
 //
 // A Listener owns one connection, never one of a pool, does nothing on it itself but LISTEN and read, and never keeps it in a
 // transaction: a session that listens and does not read holds back vacuum. It lends it, for a statement, to who takes a job

@@ -53,7 +53,7 @@ func (c *Counts) Rate() float64 {
 	return 0
 }
 
-// Line of progress, for logs without a terminal.
+// String is a line of progress, for logs without a terminal.
 func (c *Counts) String() string {
 	return fmt.Sprintf("%d updates, %d rows, %d rejected, %.0f updates/s", c.Updates.Load(), c.Rows.Load(), c.Rejected.Load(), c.Rate())
 }

@@ -34,10 +34,10 @@ type Reservation struct {
 	// Brief says that nothing is known of what comes next, though fewer jobs came than were asked for: look again soon.
 	Brief bool
 
-	look time.Duration // how long the server took to find the jobs, or that there is none
+	look time.Duration // how long the server took to find the jobs, or that there is none; of Take what is left of the job's lease
 	told bool          // the server said what comes next
 
-	again []int64 // of Take: somebody looks after these
+	again []int64 // of TakeBack: somebody looks after these
 }
 
 // emptyLooks counts looks that found nothing although something is due: a row that somebody else holds locked.

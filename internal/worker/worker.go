@@ -97,7 +97,10 @@ func New(cfg Config) (*Worker, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
-	w := &Worker{cfg: cfg, store: cfg.Store, log: cfg.Log, slots: newSlots(cfg.Slots), gathering: gathering{worthIt: cfg.Slots <= gatherUpTo && !cfg.Polling}, stats: newStats(cfg.Handlers), pace: usualPace()}
+	w := &Worker{
+		cfg: cfg, store: cfg.Store, log: cfg.Log, slots: newSlots(cfg.Slots), stats: newStats(cfg.Handlers), pace: usualPace(),
+		gathering: gathering{worthIt: cfg.Slots <= gatherUpTo && !cfg.Polling},
+	}
 	w.lanes = newConcluder(w)
 	w.leases.poke = make(chan struct{}, 1)
 	w.between.poke = make(chan struct{}, 1)
