@@ -126,10 +126,15 @@ func TestWhatEndedOfLateIsRescuedThoughSearchesOfAllAreSlow(t *testing.T) {
 	rescues(tb.RescueAll, "[]")
 	tb.SearchesAreSlow(0)
 	rescues(tb.RescueAll, "[3]")
-	if tb.Ended().Within() != nil {
-		t.Error("the search of all was quick, and the next one is not for all")
+	for range 50 { // a machine that stands still for a moment makes a search a slow one
+		if tb.Ended().Within() == nil {
+			rescues(tb.RescueAll, "[]")
+			return
+		}
+		tb.SearchesAreSlow(0)
+		rescues(tb.RescueAll, "[]")
 	}
-	rescues(tb.RescueAll, "[]")
+	t.Error("the search of all was quick, and the next one is not for all")
 }
 
 // While they are quick, nothing is searched for twice.
